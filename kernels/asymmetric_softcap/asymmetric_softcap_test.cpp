@@ -52,8 +52,7 @@ TEST(AsymmetricSoftcap, SaturatedLogits) {
   EXPECT_NEAR(backward.written.at("dnegative").values[0], -1.0, 1e-5);
 }
 
-// Logits that are small against their cap: of t and u (1 - t^2), equal in their first digits, 2/3 u^3 is
-// left. And many of them, of both signs, in one number: their sum keeps the digits of f64.
+// Logits small against their cap: of two nearly equal terms 2/3 u^3 is left. Many of both signs: the sum keeps the digits of f64.
 TEST(AsymmetricSoftcap, GradientsOfCapsKeepTheirDigits) {
   const std::int64_t rows = 70, width = 1030;
   BackendFixture& backend = backend_with_threads(1);

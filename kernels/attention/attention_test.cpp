@@ -1,6 +1,4 @@
-// attention against softmax(scale q k^T) v written out, causal inside each segment: lengths around the tile
-// edge, many short segments, empty ones, grouped heads, odd widths. One and three threads take different
-// schedules in the backward pass (attention_bwd.cpp); the harness demands the same bits.
+// attention against softmax(scale q k^T) v written out. One and three threads take different schedules in the backward pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,8 +14,7 @@ namespace {
 
 const RegisterOperator test(attention_operator("attention_fwd", "attention_bwd", true));
 
-// A lone token attends to itself: o = v, lse = scale q k, dv = do, and nothing reaches q and k (up to
-// rounding, which is why the relative comparison above cannot say it).
+// A lone token attends to itself: o = v, lse = scale q k, dv = do, and nothing reaches q and k but rounding.
 TEST(Attention, LoneToken) {
   const Array q{MLG_F32, {1, 1, 3}, {1, 2, 3}}, k{MLG_F32, {1, 1, 3}, {0.5, -1, 2}},
       v{MLG_F32, {1, 1, 3}, {4, 5, 6}}, d_o{MLG_F32, {1, 1, 3}, {0.25, -7, 1}}, cu{MLG_I32, {2}, {0, 1}},
@@ -42,8 +39,7 @@ TEST(Attention, BadSegmentsAreRefused) {
   expect_bad_segments_refused("attention_fwd");
 }
 
-// A NaN key reaches every query that sees it, in its tile of 64 keys and after it, and no other query. Skipping the NaN
-// would hide an earlier fault.
+// A NaN key reaches every query that sees it, in its tile and after it, and no other query.
 TEST(Attention, ANotANumberIsNotLeftOut) {
   constexpr std::int64_t tokens = 150, width = 8, bad = 5;
   for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {

@@ -1,6 +1,4 @@
-// attention_bidirectional against softmax(scale q k^T) v written out, over all keys of each segment: lengths around
-// the tile edge, segments of one and of several tiles in both schedules of the backward pass, empty ones, grouped
-// heads, odd widths.
+// attention_bidirectional against softmax(scale q k^T) v written out, over all keys of each segment.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/attention_problem.h"
@@ -15,8 +13,7 @@ constexpr const char* forward_kernel = "attention_bidirectional_fwd";
 
 const RegisterOperator test(attention_operator(forward_kernel, "attention_bidirectional_bwd", false));
 
-// What the mask is about: a later key of the segment counts, as does an earlier one; one of another segment
-// does not.
+// A later key of the segment counts, as does an earlier one; one of another segment does not.
 TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {
   constexpr std::int64_t tokens = 150, first = 90;  // segments of more than a tile of either backend
   Random random(5);

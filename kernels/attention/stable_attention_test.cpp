@@ -64,8 +64,7 @@ Error error_of(const KernelResult& result, const AttentionProblem& problem, std:
 
 constexpr std::int64_t segments = 800, length = 32, width = 16, warmed = 8;
 
-// The published defect (arXiv 2510.04212) on the specification's problem: equal maxima, all values of one
-// sign, sums rounded to bf16. Without the rule the results lie to one side, with it they do not.
+// The published defect (arXiv 2510.04212): equal maxima, all values of one sign, sums rounded to bf16.
 TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
   for (const int repeats : {2, 3}) {
@@ -80,9 +79,7 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
   }
 }
 
-// The backends' own arithmetic, sums in f32 that are rounded once. The same ties are broken to one side if the other values are
-// smaller than the maxima's. The rule ends that, too, but not with the rounded normalizer: it makes the quotient exact again,
-// and with it the ties.
+// The backends' own sums in f32, rounded once. The rounded normalizer makes the quotient exact again, and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   BackendFixture& backend = backend_with_threads(3);
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 2);
@@ -94,8 +91,7 @@ TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
   EXPECT_GT(bias(rule({{"round_normalizer", 1}})), 0.05);
 }
 
-// A shift beyond the cap is halved, not cut: cut, most rows of this problem would have the one weight exp(-cap),
-// and the one error of its rounding, 0.26 ulp.
+// A shift beyond the cap is halved. Cut, most rows would have one weight, exp(-cap), and its one error of 0.26 ulp.
 TEST(StableAttention, TheCapBringsNoBiasBack) {
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 3);
   const Error on =
@@ -103,8 +99,7 @@ TEST(StableAttention, TheCapBringsNoBiasBack) {
   EXPECT_LT(std::abs(on.mean), 0.02) << "standard error " << on.standard_error;
 }
 
-// In f32 the rule changes nothing but last bits: results agree within 1e-6 (rms), and are as near to the
-// exact ones, from which 150 additions in f32 bring either up to 3e-6 away.
+// Results agree within 1e-6 (rms). 150 additions in f32 bring either up to 3e-6 away from the exact ones.
 TEST(StableAttention, InSinglePrecisionItChangesNothing) {
   const AttentionProblem problem = repeated_maxima(9, 150, 33, 3, RepeatedValues::one_sign, 4);
   const KernelResult on = forward(backend_with_threads(3), problem, MLG_F32, rule({})),

@@ -16,9 +16,7 @@ Case embedding_case(std::int64_t tokens, std::int64_t vocabulary, std::int64_t w
 
 Operator embedding() {
   Operator op{.forward = "embedding_fwd", .backward = "embedding_bwd", .f32_gradients = {"dtable"}};
-  // Few rows: every row is hit often (600 columns: by tokens that several threads share out). Many rows: some
-  // are hit once, most never. 3000 rows: sorted by two digits, over two blocks of tokens (cuda); the widest
-  // rows: in slices (cuda).
+  // Few rows: every row is hit often. Many: most never. On cuda, 3000 rows are sorted by two digits; the widest are cut in slices.
   op.cases = {embedding_case(17, 5, 7),     embedding_case(9, 40, 33),   embedding_case(3000, 3, 9),
               embedding_case(700, 311, 65), embedding_case(300, 3, 600), embedding_case(1100, 3000, 3),
               embedding_case(5, 3, 4099),   embedding_case(5, 3, 8200)};

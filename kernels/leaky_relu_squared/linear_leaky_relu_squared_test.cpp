@@ -1,5 +1,4 @@
-// linear_leaky_relu_squared: matmuls with the MLP's activation against their formulas, the gradient against finite
-// differences, and the bits of the plain calls if a backend promises them.
+// Matmuls with the MLP's activation against their formulas, finite differences, and the bits of the plain calls.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// matmul against its formula: every layout, batches, alpha and beta, odd sizes, inner dimensions that are cut
-// in pieces, f32 results of bf16 matmuls. matmul_add: the same with a term in other memory than the result.
+// matmul against its formula, and matmul_add: the same with a term in other memory than the result.
 #include <limits>
 
 #include "tests/kernels/matmul_formula.h"

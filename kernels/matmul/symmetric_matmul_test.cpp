@@ -1,5 +1,4 @@
-// symmetric_matmul against the formula of matmul, on operands whose matmul equals its transpose: every
-// layout, batches, alpha and beta, sizes around the panels of rows and beyond the pieces of columns.
+// symmetric_matmul against the formula of matmul, on operands whose matmul equals its transpose.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// widened_matmul against its formula at odd shapes and layouts, and against matmul with the widened b: on a
-// backend that computes both by itself the same bits.
+// widened_matmul against its formula, and against matmul with the widened b: the same bits on a backend that computes both.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -15,8 +14,7 @@ struct Problem {
   std::int64_t m, n, k;
   double beta = 0;
 };
-// Odd ones, whole tiles with shorter last ones, single rows as generation has them, an inner dimension that the
-// cpu backend cuts in pieces.
+// Odd ones, shorter last tiles, single rows as generation has them, an inner dimension that is cut in pieces.
 const Problem kProblems[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {1, 130, 70},
                              {64, 64, 16}, {300, 530, 17}, {12, 600, 9, -0.5}, {17, 9, 2100, 1.0}};
 // More than one tile of columns over an inner dimension of several pieces; rows of generation and of training.

@@ -75,8 +75,7 @@ TEST(SmearGate, BeginsAsTheIdentity) {
   EXPECT_NEAR(backward.written.at("dlambda").values[0], 25.0, 1e-4);
 }
 
-// Gates far open and far closed: their weight's gradient is lambda s (1 - s) c x, and 1 - s of an open gate is
-// sigmoid(-logit), not what is left of 1.
+// 1 - s of an open gate is sigmoid(-logit), not what is left of 1.
 TEST(SmearGate, GradientsOfAnOpenGateKeepTheirDigits) {
   const Array tokens{MLG_I32, {2}, {1, 7}}, weight{MLG_F32, {1, 2}, {1, 0}}, lambda{MLG_F32, {1}, {1}},
       zeros{MLG_F32, {1, 2}, {0, 0}}, dy{MLG_F32, {2, 2}, {1, 1, 1, 1}};

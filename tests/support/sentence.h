@@ -74,4 +74,17 @@ std::string sentence_of(ExitCode code, Action&& action) {
   return sentence;
 }
 
+// Whether `action` throws an Error whose sentence has these parts, and this code where one is given.
+template <typename Action, typename... Parts>
+testing::AssertionResult refuses(Action&& action, const Parts&... parts) {
+  return contains(refusal_of(action), parts...);
+}
+template <typename Action, typename... Parts>
+testing::AssertionResult refuses(Action&& action, ExitCode code, const Parts&... parts) {
+  const auto [ended, sentence] = ending_of(action);
+  if (ended != code)
+    return testing::AssertionFailure() << "code " << static_cast<int>(ended) << ": " << sentence;
+  return contains(sentence, parts...);
+}
+
 }  // namespace mulligan

@@ -248,8 +248,6 @@ TEST(EvaluationSettings, DamagedTextIsAnErrorOfOneSentence) {
   }
 }
 
-namespace fs = std::filesystem;
-
 TEST(CodeSize, TheTarArchiveIsReadByTar) {
   const test_support::ScratchFolder scratch;
   const fs::path& folder = scratch.path();

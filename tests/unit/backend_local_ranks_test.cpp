@@ -1,5 +1,4 @@
-// The threads and the device of a rank: several ranks on one machine, and the limits of control groups of both versions in a
-// made-up file system.
+// Threads and device of a rank: several ranks on one machine, and limits of control groups in a made-up file system.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>

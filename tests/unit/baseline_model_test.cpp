@@ -1,5 +1,4 @@
-// configs/records/baseline.toml against the formulas of the challenge's naive baseline, written out once more in double:
-// losses, and gradients against finite differences of them.
+// configs/records/baseline.toml against the formulas of the challenge's naive baseline, written out once more in double.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -162,7 +162,7 @@ TEST(Questions, DamagedLinesAreRefusedByNumber) {
     EXPECT_TRUE(contains(sentence, says)) << line << ": " << sentence;
     EXPECT_TRUE(contains(sentence, "line 2"));
   }
-  EXPECT_TRUE(contains(sentence_of([] { read_text("\n"); }), "holds no question"));
+  EXPECT_TRUE(refuses([] { read_text("\n"); }, "holds no question"));
 }
 
 ItemSet items_of(const std::vector<int>& choices, double confidence = 0.9) {
@@ -184,7 +184,7 @@ TEST(Items, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(read[1].questions);
   EXPECT_EQ(read[1].items[0].prediction.confidence, 1.0 / 3);
   write_file_atomically(scratch / "items.jsonl", items_text(sets) + "{\"set\":\"x\"}\n");
-  EXPECT_TRUE(contains(sentence_of([&] { read_items(scratch / "items.jsonl"); }), "line 5 is not an item"));
+  EXPECT_TRUE(refuses([&] { read_items(scratch / "items.jsonl"); }, "line 5 is not an item"));
 }
 
 // Subjects have figures of their own, with counts; law: 2 of 4 right, art: 1 of 2.
@@ -200,8 +200,7 @@ TEST(Items, TablesBySubject) {
   EXPECT_TRUE(contains(calibration_text(sets), "law"));
 }
 
-// Of six items the second run loses four that the first has right: p = 2 / 2^4; by subject 2 / 2^3 and 1,
-// Holm doubles.
+// The second run loses four of six items: p = 2 / 2^4; by subject 2 / 2^3 and 1, which Holm doubles.
 TEST(Items, RunsAgainstEachOther) {
   const auto compared = compare_items({{items_of({0, 0, 0, 0, 0, 0})}, {items_of({1, 1, 1, 0, 1, 0})}});
   ASSERT_EQ(compared.size(), 1U);
@@ -229,13 +228,13 @@ TEST(Items, AtRisk) {
 TEST(Items, OtherItemsAreNotCompared) {
   const ItemSet set = items_of({0, 1});
   ItemSet other = items_of({0, 1, 1});
-  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}, {other}}); }), "answered 2 items"));
+  EXPECT_TRUE(refuses([&] { compare_items({{set}, {other}}); }, "answered 2 items"));
   other.items.pop_back();
   other.items[1].answer = 1;
-  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}, {other}}); }), "item 2"));
+  EXPECT_TRUE(refuses([&] { compare_items({{set}, {other}}); }, "item 2"));
   other.name = "another";
-  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}, {other}}); }), "not answered by every run"));
-  EXPECT_TRUE(contains(sentence_of([&] { compare_items({{set}}); }), "two runs or more"));
+  EXPECT_TRUE(refuses([&] { compare_items({{set}, {other}}); }, "not answered by every run"));
+  EXPECT_TRUE(refuses([&] { compare_items({{set}}); }, "two runs or more"));
 }
 
 }  // namespace

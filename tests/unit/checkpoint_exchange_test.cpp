@@ -62,39 +62,13 @@ TEST(FloatFormats, HalvesRoundToNearestEven) {
   EXPECT_EQ(encode_bf16(std::bit_cast<float>(0x3f808001u)), 0x3f81);
 }
 
-// Bits of one format decoded as the other.
-std::vector<float> mislabelled(const std::vector<float>& values, StoredType stored, StoredType claimed) {
-  return decode_weights(encode_weights(values, stored), claimed);
-}
-
-TEST(Magnitudes, GaussianWeightsPassAtAnyScale) {
-  for (const double scale : {1e-4, 0.02, 1.0, 50.0}) {
-    const auto report = test_magnitudes(gaussian(20000, scale));
-    EXPECT_NEAR(report.log2_spread, 1.60, 0.05);
-    EXPECT_EQ(report.verdict, MagnitudeVerdict::plausible);
-  }
-}
-
-TEST(Magnitudes, MislabelledSixteenBitFormatsAreTold) {
-  for (const double scale : {0.015, 0.05, 0.15}) {
-    const std::vector<float> weights = gaussian(20000, scale);
-    const auto as_half = test_magnitudes(mislabelled(weights, StoredType::bf16, StoredType::f16));
-    EXPECT_EQ(as_half.verdict, MagnitudeVerdict::bf16_read_as_f16);
-    EXPECT_NEAR(as_half.log2_spread, 0.21, 0.05);
-    const auto as_bf16 = test_magnitudes(mislabelled(weights, StoredType::f16, StoredType::bf16));
-    EXPECT_EQ(as_bf16.verdict, MagnitudeVerdict::f16_read_as_bf16);
-    EXPECT_GT(as_bf16.log2_spread, 9.0);
-  }
-}
-
 TEST(Magnitudes, FewElementsSayNothing) {
   EXPECT_EQ(test_magnitudes(std::vector<float>(4095, 1.0f)).verdict, MagnitudeVerdict::plausible);
   EXPECT_EQ(test_magnitudes(std::vector<float>(4096, 1.0f)).verdict, MagnitudeVerdict::bf16_read_as_f16);
   EXPECT_EQ(test_magnitudes(std::vector<float>(100000, 0.0f)).count, 0U);
 }
 
-// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96],
-// and so on.
+// Theirs: two projections per layer [in, out], an embedding and a gain. Ours: one bank [4, 64, 96].
 class Exchange : public ::testing::Test {
  protected:
   static constexpr std::int64_t rows = 64, columns = 96;
@@ -201,7 +175,7 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
                                   {R"({"a":"../1.safetensors"})", "no file of the folder"},
                                   {R"({"a":7})", "no file of the folder"},
                                   {"[]", "has no weight_map"}}) {
-    EXPECT_TRUE(contains(sentence_of([&, map = map] { open(map); }), said)) << map;
+    EXPECT_TRUE(refuses([&, map = map] { open(map); }, said)) << map;
   }
 }
 
@@ -260,7 +234,7 @@ TEST_F(Exchange, WhatDoesNotFitIsNamed) {
 TEST_F(Exchange, AValueThatTheFormatCannotHoldIsRefused) {
   values_["gain"][3] = 70000.0f;
   write_theirs(StoredType::f32);
-  EXPECT_TRUE(contains(sentence_of([&] { import(StoredType::f16); }), "70000"));
+  EXPECT_TRUE(refuses([&] { import(StoredType::f16); }, "70000"));
 }
 
 TEST_F(Exchange, DifferencesAreCountedAndMeasured) {

@@ -1,5 +1,4 @@
-// Loss accounting: one denominator, explicit windows, and what a resume does to it (and, on request, the
-// figure of another trainer whose resume does it wrong).
+// Loss accounting: one denominator, explicit windows, and what a resume does to them.
 #include <gtest/gtest.h>
 
 #include "framework/checkpoint/loss_account.h"

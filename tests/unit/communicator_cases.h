@@ -21,8 +21,7 @@ struct TransferCase {
 // Every collective with every dtype that it takes, odd and empty and long counts, in place and not.
 std::vector<TransferCase> transfer_cases(int world_size);
 
-// Makes the tensors "from<name>" and "to<name>" (in place: one) of a case in the store of `rank`. Their numbers tell
-// rank and place. Three more elements follow those that the transfer concerns.
+// Makes the tensors "from<name>" and "to<name>" (in place: one). Three more elements follow those that the transfer concerns.
 void create_case(TensorStore& store, const TransferCase& one, const std::string& name, int rank,
                  int world_size);
 Transfer transfer_of(const TransferCase& one, const std::string& name);

@@ -1,5 +1,4 @@
-// What gloo's ranks do when a rank does not come, stays silent, goes away or is told to stop: a sentence soon,
-// never a hang.
+// What gloo's ranks say when a rank does not come, stays silent, goes away or is told to stop.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -51,9 +50,8 @@ TEST_P(CommunicatorFaults, ARankThatNeverComesIsMissedInTime) {
   const std::unique_ptr<Backend> backend = make_backend(GetParam());
   CommunicatorOptions options;
   options.open_seconds = 0.2;
-  const std::string text =
-      sentence_of([&] { make_communicator(GetParam(), world.group(0), *backend, "", options); });
-  EXPECT_TRUE(contains(text, "rank 1 did not come"));
+  EXPECT_TRUE(refuses([&] { make_communicator(GetParam(), world.group(0), *backend, "", options); },
+                      "rank 1 did not come"));
 }
 
 TEST_P(CommunicatorFaults, ARankThatFailsElsewhereEndsTheMeeting) {
@@ -66,36 +64,32 @@ TEST_P(CommunicatorFaults, ARankThatFailsElsewhereEndsTheMeeting) {
 }
 
 TEST_P(CommunicatorFaults, ASilentRankIsNamedAtTheTimeout) {
-  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+  expect_ranks(2, [&](HostGroup& group) {
     Rank rank(GetParam(), group, "timeout = 0.3");
     if (group.rank() == 0) {
-      const std::string text = rank.sum();
-      EXPECT_TRUE(contains(text, "rank 1 did not answer for 0.3"));
+      EXPECT_TRUE(contains(rank.sum(), "rank 1 did not answer for 0.3"));
       EXPECT_NE(rank.sum(), "") << "what failed once goes on failing";
       EXPECT_NE(sentence_of([&] { rank.communicator->transfers(); }), "");
     }
     group.barrier();
   });
-  for (const std::string& text : sentences) EXPECT_EQ(text, "");
 }
 
 TEST_P(CommunicatorFaults, ARankThatGoesAwayIsNamed) {
-  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+  expect_ranks(2, [&](HostGroup& group) {
     auto rank = std::make_unique<Rank>(GetParam(), group);
     group.barrier();  // both have met: one that leaves while the other still connects is another case
     if (group.rank() == 0) {
-      const std::string text = rank->sum();
-      EXPECT_TRUE(contains(text, "rank 1"));
+      EXPECT_TRUE(contains(rank->sum(), "rank 1"));
     } else {
       rank.reset();
     }
     group.barrier();
   });
-  for (const std::string& text : sentences) EXPECT_EQ(text, "");
 }
 
 TEST_P(CommunicatorFaults, AbortEndsATransferThatWaits) {
-  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+  expect_ranks(2, [&](HostGroup& group) {
     Rank rank(GetParam(), group);
     if (group.rank() == 0) {
       rank.batch->submit();
@@ -106,32 +100,29 @@ TEST_P(CommunicatorFaults, AbortEndsATransferThatWaits) {
       const std::string text = sentence_of([&] { rank.batch->join(); });
       other.join();
       EXPECT_TRUE(contains(text, "aborted"));
-      EXPECT_TRUE(contains(sentence_of([&] { rank.batch->submit(); }), "aborted"));
+      EXPECT_TRUE(refuses([&] { rank.batch->submit(); }, "aborted"));
     }
     group.barrier();
   });
-  for (const std::string& text : sentences) EXPECT_EQ(text, "");
 }
 
 TEST_P(CommunicatorFaults, AbortWithNothingUnderWayEndsWhatComesLater) {
-  const auto sentences = run_ranks(2, [&](HostGroup& group) {
+  expect_ranks(2, [&](HostGroup& group) {
     Rank rank(GetParam(), group);
     group.barrier();  // both have met: an abort while the other one still connects is another case
     rank.communicator->abort();
     EXPECT_TRUE(contains(rank.sum(), "aborted"));
     group.barrier();
   });
-  for (const std::string& text : sentences) EXPECT_EQ(text, "");
 }
 
-// A rank goes at whatever point of a long transfer; the other one is neither left waiting nor given a wrong
-// success: what it reports is the lost rank, or a sum that was complete.
+// The other rank reports the lost rank, or a sum that was complete.
 TEST_P(CommunicatorFaults, ARankThatGoesInTheMiddleLeavesNobodyWaiting) {
   constexpr int kTurns = 16;
   for (int turn = 0; turn < kTurns; ++turn) {
     // Rank 0 of a broadcast only sends.
     const Collective kind = turn % 2 ? Collective::broadcast : Collective::all_reduce;
-    const auto sentences = run_ranks(2, [&](HostGroup& group) {
+    expect_ranks(2, [&](HostGroup& group) {
       auto rank = std::make_unique<Rank>(GetParam(), group, "timeout = 30", 4'000'003, kind);
       group.barrier();
       if (group.rank() == 0) {
@@ -148,7 +139,6 @@ TEST_P(CommunicatorFaults, ARankThatGoesInTheMiddleLeavesNobodyWaiting) {
       }
       group.barrier();
     });
-    for (const std::string& text : sentences) EXPECT_EQ(text, "");
   }
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -33,6 +35,11 @@ inline std::vector<CommunicatorWorld> communicator_worlds() {
 #endif
   worlds.insert(worlds.end(), {{"nccl", "stub", 4}, {"nccl", "emulated_stream", 2}});
   return worlds;
+}
+
+// Ranks must not throw.
+inline void expect_ranks(int size, const std::function<void(HostGroup&)>& body) {
+  for (const std::string& sentence : run_ranks(size, body)) EXPECT_EQ(sentence, "") << size << " ranks";
 }
 
 inline std::unique_ptr<Backend> make_backend(const CommunicatorWorld& world) {

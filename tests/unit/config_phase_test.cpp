@@ -24,15 +24,6 @@ std::string refusal(const std::string& more) {
   return sentence_of(ExitCode::bad_configuration, [&] { load(more); });
 }
 
-TEST(Phases, AModelWithoutRepeatsHasOne) {
-  const std::vector<Phase> made = phases("");
-  ASSERT_EQ(made.size(), 1u);
-  EXPECT_EQ(made[0].name, "plain");
-  EXPECT_EQ(made[0].layer_order, LayerOrderKind::plain);
-  EXPECT_EQ(made[0].sequence_length, 32);
-  EXPECT_EQ(phase_at(made, 0, 1000000, 0.999), 0u);
-}
-
 TEST(Phases, DepthRecurrenceIsThePlainAndTheLoopedOne) {
   const std::vector<Phase> later = phases(kLoop, {"model.loop.start_fraction=0.35"});
   ASSERT_EQ(later.size(), 2u);

@@ -1,5 +1,4 @@
-// RunConfig: derived values, plugin tables, the parameter table, and every rule between keys with its sentence. The resolved
-// file reads back to the same configuration; differences and origins are shown.
+// RunConfig: derived values, plugin tables, the parameter table, every rule between keys with its sentence, and the printed file.
 #include "framework/config/run_config.h"
 
 #include <gtest/gtest.h>
@@ -61,12 +60,6 @@ TEST(ConfigRun, SettingsOfSeveralOriginsAreOneTable) {
   EXPECT_NE(keys.find("cache"), nullptr);
 }
 
-// eval.batch_rows is rows per pass and moves no score; the packing is eval.packed_sequences.
-TEST(ConfigRun, RowsPerPassDoNotChangeThePacking) {
-  EXPECT_EQ(load({"eval.batch_rows=64"}).config.eval.packed_sequences, 16);
-  EXPECT_EQ(load({"eval.packed_sequences=4"}).config.eval.batch_rows, 1);
-}
-
 // The adaptive coder knows rows and roles by itself; orders made for general compressors would be lost on it.
 TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   const std::string quantize = "[quantize]\n[[quantize.tensors]]\nmatch = '*'\nformat = 'fp16'\n";
@@ -90,13 +83,6 @@ TEST(ConfigRun, KeysOfOtherTrainersAreTranslated) {
                        "unknown key 'train.learning_rate'; here it is optimizer.NAME.lr"));
   EXPECT_TRUE(contains(refusal({"model.n_layer=3"}), "here it is model.layers."));
   EXPECT_TRUE(contains(refusal({"train.stepss=3"}), "did you mean 'train.steps'?"));
-}
-
-TEST(ConfigRun, XsaCoversTheLastLayers) {
-  const ModelConfig model = load({"model.xsa_last_layers=1"}).config.model;
-  EXPECT_FALSE(layer_has_xsa(model, 2));
-  EXPECT_TRUE(layer_has_xsa(model, 3));
-  EXPECT_FALSE(layer_has_xsa(load({"model.xsa_last_layers=0"}).config.model, 3));
 }
 
 TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {
@@ -297,11 +283,9 @@ TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
 
 TEST(ConfigReport, EveryKeyIsPrintedWithItsOrigin) {
   LoadedConfig loaded = load({"train.steps=20"});
-  const std::string before = print_resolved(loaded);
-  EXPECT_FALSE(contains(before, "beta = 0.9"));
+  EXPECT_FALSE(contains(print_resolved(loaded), "beta = 0.9"));
   resolve(loaded);
-  const std::string text = print_resolved(loaded);
-  EXPECT_TRUE(contains(text, "\n[model]\nfamily = \"record\"", "\n[model.rope]\ndims = 8",
+  EXPECT_TRUE(contains(print_resolved(loaded), "\n[model]\nfamily = \"record\"", "\n[model.rope]\ndims = 8",
                        "\n[optimizer.all]\nplugin = \"adamw\"", "\n[[parameters]]\nmatch = \"*\"",
                        "# conf/small.toml:7\n", "# --set\n", "# default\n", "# derived\n", "beta = 0.9"));
 }
@@ -353,26 +337,17 @@ TEST(ConfigParameterTable, TheFirstMatchingRowTakesAParameter) {
   EXPECT_EQ(resolve_parameter_table(kNames, rows({"[qk]?_bank", "*"})), (std::vector<size_t>{1, 0, 0, 1, 1}));
 }
 
-TEST(ConfigParameterTable, ARowThatMatchesNothingIsRefused) {
-  EXPECT_EQ(error_of([] {
-              resolve_parameter_table(kNames, rows({"tok_embedding", "*"}));
-            }),
+TEST(ConfigParameterTable, RowsThatTakeNothingAndParametersWithoutARowAreRefused) {
+  const auto refused = [](const std::vector<std::string>& patterns) {
+    return error_of([&] { resolve_parameter_table(kNames, rows(patterns)); });
+  };
+  EXPECT_EQ(refused({"tok_embedding", "*"}),
             "x.toml:1: the parameter row with match = \"tok_embedding\" "
             "matches no parameter; 'mulligan train --dry-run' lists their names.");
-}
-
-TEST(ConfigParameterTable, ARowThatComesTooLateIsRefused) {
-  EXPECT_EQ(error_of([] {
-              resolve_parameter_table(kNames, rows({"*", "*_bank"}));
-            }),
+  EXPECT_EQ(refused({"*", "*_bank"}),
             "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since "
             "the row \"*\" (x.toml:1) before it takes 'qo_bank'; move it up or remove it.");
-}
-
-TEST(ConfigParameterTable, AParameterWithoutARowIsRefused) {
-  EXPECT_EQ(error_of([] {
-              resolve_parameter_table(kNames, rows({"tok_emb*", "*_bank"}));
-            }),
+  EXPECT_EQ(refused({"tok_emb*", "*_bank"}),
             "x.toml:2: the parameter 'blocks.0.attn_scale' is matched by no row of [[parameters]]; add a row "
             "for it, or a last row with match = \"*\".");
 }

@@ -65,15 +65,6 @@ std::string refusal(const std::string& text, const std::vector<std::string>& set
   return error_of([&] { parse(text, nullptr, sets); });
 }
 
-TEST(ConfigSchema, DefaultsAreTheMembersInitialisers) {
-  Settings settings;
-  const Outer outer = parse("", &settings);
-  EXPECT_EQ(outer.count, 3);
-  EXPECT_EQ(outer.color, Color::blue);
-  EXPECT_EQ(settings.at("count").origin.text(), "default");
-  EXPECT_EQ(settings.at("color").value, ConfigValue("blue"));
-}
-
 TEST(ConfigSchema, EveryTypeIsStoredWithItsOrigin) {
   Settings settings;
   const Outer outer = parse(
@@ -115,10 +106,6 @@ TEST(ConfigSchema, ADerivedKeyKeepsItsValueUnlessItIsWritten) {
   const ConfigNode written = parse_toml("half = 7\n", "x.toml");
   read_keys(outer, &written, "", "x.toml");
   EXPECT_EQ(outer.half, 7);
-}
-
-TEST(ConfigSchema, UnknownKeysNameTheNearestKnownOne) {
-  EXPECT_EQ(refusal("\ncuont = 1\n"), "x.toml:2: unknown key 'cuont'; did you mean 'count'?");
 }
 
 TEST(ConfigSchema, WrongTypes) {

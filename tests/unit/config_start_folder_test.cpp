@@ -102,18 +102,8 @@ TEST(StartFolder, ANoteThatNamesNoFolderIsRefused) {
   const TemporaryFolder place;
   for (const std::string& odd : {std::string("relative"), std::string(), std::string("/a\0b", 4)}) {
     const std::string file = run_directory(place, odd, data_section);
-    EXPECT_TRUE(contains(sentence_of(ExitCode::bad_data, [&] { load_run_config(file); }), "names no folder"));
+    EXPECT_TRUE(refuses([&] { load_run_config(file); }, ExitCode::bad_data, "names no folder"));
   }
-}
-
-TEST(StartFolder, ItIsNotedInTheRunDirectory) {
-  const TemporaryFolder place;
-  place.write("run/x", "");
-  note_start_folder(place.path("run"));
-  std::ifstream file(place.path("run/") + kStartFolderFile);
-  std::string line;
-  std::getline(file, line);
-  EXPECT_EQ(line, fs::current_path().string());
 }
 
 TEST(RankConfig, MicroBatchesOfRanksAreNotBlamedOnTheUser) {

@@ -1,12 +1,14 @@
-// Shared by the configuration tests: the sentence and exit code of an expected error, the
-// small valid configuration, and a folder for files.
+// Shared by the configuration tests.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
@@ -18,6 +20,19 @@ namespace mulligan {
 template <typename Action>
 std::string error_of(Action action) {
   return sentence_of(ExitCode::bad_configuration, action);
+}
+
+// The words of `text`.
+inline std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
+}
+
+inline double number(const ConfigNode& keys, const std::string& name) {
+  ConfigValue value;
+  const ConfigNode* node = keys.find(name);
+  EXPECT_TRUE(node && convert(node->value, ValueType::real, value)) << "no number '" << name << "'";
+  return value.real();
 }
 
 // A folder for one test's files, removed at the end.

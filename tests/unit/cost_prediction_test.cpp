@@ -1,5 +1,4 @@
-// Predicted bytes, FLOPs and seconds of small graphs; rings, the two queues of a step, and the micro-batches of each rank. All
-// is computed on paper.
+// Predicted bytes, FLOPs and seconds of small graphs, transfers and steps, computed on paper.
 #include <gtest/gtest.h>
 
 #include "tools/cost/call_prediction.h"

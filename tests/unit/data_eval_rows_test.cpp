@@ -1,5 +1,4 @@
-// Rows of evaluation: every target token is scored exactly once, whatever the sizes and the number of ranks. Document order and
-// sampling beyond the reference's fixture. RowParts: what a packed row becomes that is computed in parts.
+// Rows of evaluation score every target token exactly once. Document order, sampling, and the parts of a packed row.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -75,14 +74,6 @@ TEST(EvalRows, SlidingWindowsScoreEveryTokenOnceWithFullContext) {
   }
 }
 
-TEST(EvalRows, DroppingTheRemainderKeepsWholeRowsOnly) {
-  // 10 sequences of 8, rows of 3: rank 0 has sequences 0..4 and keeps one row, rank 1 has 5..9 and keeps one.
-  const std::int64_t tokens = 10 * 8 + 1 + 5;
-  EXPECT_EQ(plain_eval_rows(tokens, {8, 3, 2, 0, true}), (std::vector<EvalSpan>{{0, 24, 0}}));
-  EXPECT_EQ(plain_eval_rows(tokens, {8, 3, 2, 1, true}), (std::vector<EvalSpan>{{40, 24, 0}}));
-  EXPECT_TRUE(plain_eval_rows(5, {8, 1, 1, 0, true}).empty());
-}
-
 TEST(EvalRows, AShortRowIsPaddedWithUnattendedTokens) {
   const std::vector<std::uint16_t> tokens{1, 5, 6, 1, 7, 8};
   Batch batch;
@@ -95,6 +86,7 @@ TEST(EvalRows, AShortRowIsPaddedWithUnattendedTokens) {
 }
 
 TEST(EvalRows, RefusesImpossibleSizes) {
+  EXPECT_TRUE(plain_eval_rows(5, {8, 1, 1, 0, true}).empty());
   sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {0, 1, 1, 0, false}); });
   sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {8, 1, 2, 2, false}); });
   sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 9, 1, 0); });
@@ -110,8 +102,7 @@ TEST(Documents, IncludeTheNextBosAndSkipWhatPrecedesTheFirst) {
   EXPECT_EQ(whole_rows_length(8, 8), 0);
 }
 
-// Expected values printed by CPython 3.11's random.Random(seed).sample(range(count), k): the branch that
-// keeps a set, and a seed of more than 32 bits.
+// Values of CPython 3.11's random.Random(seed).sample(range(count), k): the branch that keeps a set, and a seed beyond 32 bits.
 TEST(Documents, SamplingFollowsPythonForLargePopulations) {
   EXPECT_EQ(sample_documents(5000, 6.0 / 5000, 1337), (std::vector<int>{1357, 2726, 2997, 4368, 4677, 4798}));
   EXPECT_EQ(sample_documents(100000, 3.0 / 100000, (1ull << 40) + 5),
@@ -120,20 +111,6 @@ TEST(Documents, SamplingFollowsPythonForLargePopulations) {
   sentence_of(ExitCode::bad_configuration, [] { sample_documents(10, 0.0, 1); });
   sentence_of(ExitCode::bad_configuration, [] { sample_documents(10, 1.5, 1); });
   sentence_of(ExitCode::bad_configuration, [] { sample_documents(0, 0.5, 1); });
-}
-
-TEST(Documents, ChunksCoverEveryPredictedTokenOnceInsideTheirWindow) {
-  for (const std::int64_t predicted : {1, 47, 48, 49, 100, 5000}) {
-    std::int64_t scored = 0;
-    for (std::int64_t i = 0; i < chunk_count(predicted, 48); ++i) {
-      const ChunkWindow window = chunk_window(predicted, 48, 2048, i);
-      EXPECT_EQ(window.window_start + window.chunk_offset, scored);
-      EXPECT_LE(window.window_length, 2048);
-      EXPECT_EQ(window.chunk_offset + window.chunk_length, window.window_length);
-      scored += window.chunk_length;
-    }
-    EXPECT_EQ(scored, predicted);
-  }
 }
 
 constexpr std::int64_t kTokens = 200;

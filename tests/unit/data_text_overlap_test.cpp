@@ -1,5 +1,4 @@
-// Validation text in training data: found however it was cut, shuffled, spelled or changed here and there. What
-// honest texts have in common is no overlap.
+// Validation text in training data is found however it was cut, shuffled, spelled or changed here and there.
 #include "framework/data/text_overlap.h"
 
 #include <gtest/gtest.h>

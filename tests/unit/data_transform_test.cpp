@@ -22,8 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Documents with capitals, text that the normalisation changes for good, white space at the ends, control
-// characters of the transform, and a byte that vanishes.
+// Capitals, text that the normalisation changes, white space at the ends, control characters, and a byte that vanishes.
 std::vector<std::string> documents() {
   std::vector<std::string> all = {
       "A\xCC\x81 BC and \xEF\xAC\x81ne \xC2\xBD",  // A with a combining accent, a ligature, a half
@@ -188,8 +187,7 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
   }
 }
 
-// Published tables leave out what the tokenizer reads nothing of at a document's ends. They are the contest's count; by
-// the original's the ends are counted, too, where the documents are there.
+// Published tables leave out what the tokenizer does not read at a document's ends; the original's count does not.
 TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   const fs::path folder = published("transform_ends");
   const Tokenizer tokenizer = Tokenizer::load(folder / "tokenizer.model");
@@ -246,10 +244,10 @@ TEST(TransformedData, TablesThatDoNotFitAreRefused) {
   DataConfig fewer = data;
   fewer.validation_documents = (fresh_folder("transform_fewer") / "one.jsonl").string();
   write_file_atomically(fewer.validation_documents, "{\"text\": \"one\"}\n");
-  EXPECT_TRUE(contains(sentence_of([&] { load_validation(fewer, 340); }), "holds 1 documents"));
+  EXPECT_TRUE(refuses([&] { load_validation(fewer, 340); }, "holds 1 documents"));
   DataConfig tables = data;
   tables.validation = (folder / "fineweb_val_bytes_*.bin").string();
-  EXPECT_TRUE(contains(sentence_of([&] { load_validation(tables, 340); }), "data.validation_bytes"));
+  EXPECT_TRUE(refuses([&] { load_validation(tables, 340); }, "data.validation_bytes"));
 }
 
 // Tables without originals are believed only near what the tokens decode to, and never under strict rules.
@@ -264,11 +262,11 @@ TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
   for (std::uint16_t& count : counts)
     count = static_cast<std::uint16_t>(count + (count > 0 ? 1 : 0));  // everywhere a little
   write_shard(table, counts);
-  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "in the validation set"));
+  EXPECT_TRUE(refuses([&] { load_validation(data, 340); }, "in the validation set"));
   counts = good;
   counts[5] = 5000;  // a lot in one document
   write_shard(table, counts);
-  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "validation document 1"));
+  EXPECT_TRUE(refuses([&] { load_validation(data, 340); }, "validation document 1"));
 }
 
 // Padded originals with tables that agree with them are not what the tokens say.
@@ -294,60 +292,25 @@ TEST(TransformedData, OriginalsOfOtherTextAreRefused) {
   write_file_atomically(folder / "padded.jsonl", lines);
   write_shard(table, counts);
   data.validation_documents = (folder / "padded.jsonl").string();
-  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "is not what its tokens say"));
-}
-
-TEST(TransformedData, ATableOfPlainTextIsRefused) {
-  PrepareOptions options = options_for("transform_plain_table");
-  options.transform.clear();
-  prepare(options);
-  DataConfig data = data_config(options.output);
-  EXPECT_EQ(unproven_bytes(load_validation(data, 340), data), "");
-  std::vector<std::uint16_t> counts = read_tokens({options.output / "fineweb_val_000000.bin"});
-  for (std::uint16_t& count : counts) count = count == 1 ? 0 : 9;
-  const fs::path tables = fresh_folder("transform_plain_tables");
-  write_shard(tables / "fineweb_val_bytes_000000.bin", counts);
-  data.validation_bytes = tables.string();
-  EXPECT_TRUE(contains(sentence_of([&] { load_validation(data, 340); }), "says that its text is plain"));
-}
-
-TEST(TransformedData, AForeignTokenizerIsRefused) {
-  const fs::path folder = published("transform_foreign_tokenizer");
-  PrepareOptions options = options_for("transform_foreign_words");
-  std::string lines;
-  std::uint32_t state = 1;
-  for (int document = 0; document < 20; ++document) {
-    std::string text;
-    for (int letter = 0; letter < 2000; ++letter) {
-      state = state * 1664525u + 1013904223u;
-      text += letter % 6 == 5 ? ' ' : "bdfgklmnprstaeioaeio"[(state >> 16) % 20];
-    }
-    lines += nlohmann::json{{"text", text}}.dump() + "\n";
-  }
-  write_file_atomically(options.inputs.front(), lines);
-  prepare(options);
-  DataConfig data = data_config(folder);
-  data.tokenizer = (options.output / "tokenizer.model").string();
-  EXPECT_TRUE(
-      contains(sentence_of([&] { load_validation(data, 340); }), "did not make the validation shards"));
+  EXPECT_TRUE(refuses([&] { load_validation(data, 340); }, "is not what its tokens say"));
 }
 
 TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   PrepareOptions unknown = options_for("transform_unknown");
   unknown.transform = "casefold";
-  EXPECT_TRUE(contains(sentence_of([&] { prepare(unknown); }), "there is caseops"));
+  EXPECT_TRUE(refuses([&] { prepare(unknown); }, "there is caseops"));
   PrepareOptions foreign = options_for("transform_foreign");
   PrepareOptions plain = options_for("transform_plain");
   plain.transform.clear();
   prepare(plain);
   foreign.tokenizer = plain.output / "tokenizer.model";
-  EXPECT_TRUE(contains(sentence_of([&] { prepare(foreign); }), "symbols of the text transform caseops"));
+  EXPECT_TRUE(refuses([&] { prepare(foreign); }, "symbols of the text transform caseops"));
   PrepareOptions bytes = options_for("transform_bytes");
   const fs::path folder = fresh_folder("transform_bytes_texts");
   write_file_atomically(folder / "a.txt", "not \xFF UTF-8");
   write_file_atomically(folder / "b.txt", "another");
   bytes.inputs.push_back(folder);
-  EXPECT_TRUE(contains(sentence_of([&] { prepare(bytes); }), "is not UTF-8"));
+  EXPECT_TRUE(refuses([&] { prepare(bytes); }, "is not UTF-8"));
   EXPECT_FALSE(fs::exists(bytes.output));
 }
 
@@ -363,7 +326,7 @@ TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
     return bytes;
   };
   for (const std::size_t spaces : {65000u, 70000u}) EXPECT_EQ(counted(spaces), spaces + 2);
-  EXPECT_TRUE(contains(sentence_of([&] { counted(1'000'000); }), "65535"));
+  EXPECT_TRUE(refuses([&] { counted(1'000'000); }, "65535"));
 }
 
 TEST(CaseOps, EveryShortTextComesBack) {

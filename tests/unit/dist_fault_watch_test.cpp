@@ -10,9 +10,9 @@ namespace mulligan::dist_fault_watch_test {
 namespace {
 
 // Three ranks that tell where they are every second.
-class Watch {
- public:
-  Watch() : watch_(3, ControlOptions{}, 0) {}
+class FaultWatchTest : public testing::Test {
+ protected:
+  FaultWatchTest() : watch_(3, ControlOptions{}, 0) {}
 
   Heartbeat& rank(int i) { return beats_[i]; }
   // The same counters for all.
@@ -50,138 +50,126 @@ class Watch {
   std::string slow_;
 };
 
-TEST(FaultWatch, ASilentRankIsLostWithinTenSeconds) {
-  Watch watch;
-  watch.silence(2);
-  watch.pass(8);
-  EXPECT_EQ(watch.lost(), -2);
-  watch.pass(1);
-  EXPECT_EQ(watch.lost(), 2);
-  watch.forgive();
-  EXPECT_EQ(watch.lost(), -2) << "this process itself was stopped";
+TEST_F(FaultWatchTest, ASilentRankIsLostWithinTenSeconds) {
+  silence(2);
+  pass(8);
+  EXPECT_EQ(lost(), -2);
+  pass(1);
+  EXPECT_EQ(lost(), 2);
+  forgive();
+  EXPECT_EQ(lost(), -2) << "this process itself was stopped";
 }
 
-TEST(FaultWatch, NobodyIsStuckWhileNobodyWaits) {
-  Watch watch;
-  watch.all(5, 5, 3);
-  watch.pass(5000);
-  EXPECT_EQ(watch.wedged(), -2);
-  EXPECT_EQ(watch.slow(), "");
+TEST_F(FaultWatchTest, NobodyIsStuckWhileNobodyWaits) {
+  all(5, 5, 3);
+  pass(5000);
+  EXPECT_EQ(wedged(), -2);
+  EXPECT_EQ(slow(), "");
 }
 
-TEST(FaultWatch, ARankThatOthersWaitForIsStuckWithinAMinute) {
-  Watch watch;
-  watch.all(5, 5, 3);
-  watch.pass(500);
-  watch.rank(0).submitted = watch.rank(1).submitted = 6;
-  watch.pass(58);
-  EXPECT_EQ(watch.wedged(), -2) << "58 s after the first heartbeat that said so are one more";
-  watch.pass(1);
-  EXPECT_EQ(watch.wedged(), 2);
-  EXPECT_EQ(watch.slow().substr(0, 9), "2 is slow");
-  watch.rank(2).submitted = 6;
-  watch.pass(1);
-  EXPECT_EQ(watch.wedged(), -2) << "it moves again";
+TEST_F(FaultWatchTest, ARankThatOthersWaitForIsStuckWithinAMinute) {
+  all(5, 5, 3);
+  pass(500);
+  rank(0).submitted = rank(1).submitted = 6;
+  pass(58);
+  EXPECT_EQ(wedged(), -2) << "58 s after the first heartbeat that said so are one more";
+  pass(1);
+  EXPECT_EQ(wedged(), 2);
+  EXPECT_EQ(slow().substr(0, 9), "2 is slow");
+  rank(2).submitted = 6;
+  pass(1);
+  EXPECT_EQ(wedged(), -2) << "it moves again";
 }
 
-TEST(FaultWatch, BeforeTheFirstStepThereIsMoreTime) {
-  Watch watch;
-  watch.rank(0).in_call = watch.rank(1).in_call = 1;
-  watch.pass(598);
-  EXPECT_EQ(watch.wedged(), -2);
-  EXPECT_EQ(watch.slow(), "");
-  watch.pass(1);
-  EXPECT_EQ(watch.wedged(), 2);
+TEST_F(FaultWatchTest, BeforeTheFirstStepThereIsMoreTime) {
+  rank(0).in_call = rank(1).in_call = 1;
+  pass(598);
+  EXPECT_EQ(wedged(), -2);
+  EXPECT_EQ(slow(), "");
+  pass(1);
+  EXPECT_EQ(wedged(), 2);
 }
 
-TEST(FaultWatch, LongWorkHasMoreTime) {
-  Watch watch;
-  watch.all(5, 5, 3);
-  watch.rank(0).long_work = 1;
-  watch.rank(1).in_call = watch.rank(2).in_call = 1;
-  watch.pass(590);
-  EXPECT_EQ(watch.wedged(), -2);
-  EXPECT_EQ(watch.slow(), "");
-  watch.rank(0).long_work = 0;
-  watch.pass(1);
-  EXPECT_EQ(watch.wedged(), 0);
+TEST_F(FaultWatchTest, LongWorkHasMoreTime) {
+  all(5, 5, 3);
+  rank(0).long_work = 1;
+  rank(1).in_call = rank(2).in_call = 1;
+  pass(590);
+  EXPECT_EQ(wedged(), -2);
+  EXPECT_EQ(slow(), "");
+  rank(0).long_work = 0;
+  pass(1);
+  EXPECT_EQ(wedged(), 0);
 }
 
-TEST(FaultWatch, WhoIsDoneIsPatient) {
-  Watch watch;
-  watch.all(5, 5, 3);
-  watch.rank(1).in_call = watch.rank(2).in_call = 2;
-  watch.pass(598);
-  EXPECT_EQ(watch.wedged(), -2) << "rank 0 writes its results";
-  EXPECT_EQ(watch.slow(), "");
-  watch.pass(1);
-  EXPECT_EQ(watch.wedged(), 0);
-  watch.rank(1).in_call = 1;
-  watch.pass(58);
-  EXPECT_EQ(watch.wedged(), 0);
+TEST_F(FaultWatchTest, WhoIsDoneIsPatient) {
+  all(5, 5, 3);
+  rank(1).in_call = rank(2).in_call = 2;
+  pass(598);
+  EXPECT_EQ(wedged(), -2) << "rank 0 writes its results";
+  EXPECT_EQ(slow(), "");
+  pass(1);
+  EXPECT_EQ(wedged(), 0);
+  rank(1).in_call = 1;
+  pass(58);
+  EXPECT_EQ(wedged(), 0);
 }
 
-TEST(FaultWatch, TransfersThatNobodyFinishesHaveNoCulprit) {
-  Watch watch;
-  watch.all(6, 5, 3);
-  watch.pass(59);
-  EXPECT_EQ(watch.wedged(), -1);
-  watch.rank(1).completed = 6;
-  watch.rank(2).completed = 6;
-  watch.rank(1).in_call = watch.rank(2).in_call = 1;
-  watch.pass(59);
-  EXPECT_EQ(watch.wedged(), 0) << "it alone has not finished what the others have";
+TEST_F(FaultWatchTest, TransfersThatNobodyFinishesHaveNoCulprit) {
+  all(6, 5, 3);
+  pass(59);
+  EXPECT_EQ(wedged(), -1);
+  rank(1).completed = 6;
+  rank(2).completed = 6;
+  rank(1).in_call = rank(2).in_call = 1;
+  pass(59);
+  EXPECT_EQ(wedged(), 0) << "it alone has not finished what the others have";
 }
 
-TEST(FaultWatch, WhoseHostWaitsForItsDeviceIsNotBehindForThat) {
-  Watch watch;
-  watch.all(6, 5, 3);
-  watch.rank(1).calls = watch.rank(2).calls = 8;
-  watch.rank(1).in_call = watch.rank(2).in_call = 1;
-  watch.rank(0).calls = 7;
-  watch.pass(59);
-  EXPECT_EQ(watch.wedged(), -1);
+TEST_F(FaultWatchTest, WhoseHostWaitsForItsDeviceIsNotBehindForThat) {
+  all(6, 5, 3);
+  rank(1).calls = rank(2).calls = 8;
+  rank(1).in_call = rank(2).in_call = 1;
+  rank(0).calls = 7;
+  pass(59);
+  EXPECT_EQ(wedged(), -1);
 }
 
-TEST(FaultWatch, AmongThoseThatWaitForEachOtherTheOneWithAnEarlierCallIsNamed) {
-  Watch watch;
-  watch.all(6, 6, 3);
-  for (int rank = 0; rank < 3; ++rank) {
-    watch.rank(rank).in_call = 1;
-    watch.rank(rank).calls = rank == 1 ? 7 : 8;
+TEST_F(FaultWatchTest, AmongThoseThatWaitForEachOtherTheOneWithAnEarlierCallIsNamed) {
+  all(6, 6, 3);
+  for (int i = 0; i < 3; ++i) {
+    rank(i).in_call = 1;
+    rank(i).calls = i == 1 ? 7 : 8;
   }
-  watch.pass(59);
-  EXPECT_EQ(watch.wedged(), 1);
+  pass(59);
+  EXPECT_EQ(wedged(), 1);
 }
 
-TEST(FaultWatch, OfTwoThatStandStillTheOneBehindIsNamed) {
-  Watch watch;
-  watch.all(5, 5, 3);
-  watch.rank(1).submitted = 7;
-  watch.rank(0).submitted = watch.rank(0).completed = 6;
-  watch.pass(59);
-  EXPECT_EQ(watch.wedged(), 2);
+TEST_F(FaultWatchTest, OfTwoThatStandStillTheOneBehindIsNamed) {
+  all(5, 5, 3);
+  rank(1).submitted = 7;
+  rank(0).submitted = rank(0).completed = 6;
+  pass(59);
+  EXPECT_EQ(wedged(), 2);
 }
 
-TEST(FaultWatch, ASlowRankIsNamedOnceForEachTime) {
-  Watch watch;
-  watch.all(5, 5, 3);
-  watch.rank(0).in_call = watch.rank(2).in_call = 1;
-  watch.pass(40);
-  EXPECT_EQ(watch.slow(), "1 is slow: others have been waiting for it for 20 s\n");
-  EXPECT_EQ(watch.wedged(), -2);
+TEST_F(FaultWatchTest, ASlowRankIsNamedOnceForEachTime) {
+  all(5, 5, 3);
+  rank(0).in_call = rank(2).in_call = 1;
+  pass(40);
+  EXPECT_EQ(slow(), "1 is slow: others have been waiting for it for 20 s\n");
+  EXPECT_EQ(wedged(), -2);
 }
 
-TEST(FaultWatch, ASteadilySlowRankIsNamed) {
-  Watch watch;
+TEST_F(FaultWatchTest, ASteadilySlowRankIsNamed) {
   for (int i = 1; i <= 61; ++i) {
-    watch.all(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(i));
-    watch.rank(0).waited_seconds += 0.5;
-    watch.rank(1).waited_seconds += 0.4;
-    watch.pass(1);
+    all(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(i));
+    rank(0).waited_seconds += 0.5;
+    rank(1).waited_seconds += 0.4;
+    pass(1);
   }
-  EXPECT_EQ(watch.slow().substr(0, 9), "2 is slow") << watch.slow();
-  EXPECT_NE(watch.slow().find("at least 40 % of the last 60 s"), std::string::npos) << watch.slow();
+  EXPECT_EQ(slow().substr(0, 9), "2 is slow") << slow();
+  EXPECT_NE(slow().find("at least 40 % of the last 60 s"), std::string::npos) << slow();
 }
 
 }  // namespace

@@ -117,10 +117,7 @@ TEST(LaunchEnvironment, DeepspeedAndKubernetes) {
   const Variables kubernetes = with(environment, {{"LOCAL_WORLD_SIZE", ""}, {"LOCAL_RANK", ""}});
   EXPECT_EQ(describe(find(kubernetes)), "rank 1 of 2, local rank 0 of 1 (env)");
   EXPECT_EQ(find(kubernetes).host, "host");
-  EXPECT_TRUE(contains(sentence_of([] {
-                         find(with(environment, {{"LOCAL_WORLD_SIZE", ""}}));
-                       }),
-                       "LOCAL_WORLD_SIZE"));
+  EXPECT_TRUE(refuses([] { find(with(environment, {{"LOCAL_WORLD_SIZE", ""}})); }, "LOCAL_WORLD_SIZE"));
 }
 
 TEST(LaunchEnvironment, OpenMpiAndHydra) {
@@ -135,7 +132,7 @@ TEST(LaunchEnvironment, OpenMpiAndHydra) {
 TEST(LaunchEnvironment, SeveralMachinesNeedAHost) {
   const Variables two_machines =
       with(openmpi, {{"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
-  EXPECT_TRUE(contains(sentence_of([&] { find(two_machines); }), "mpirun -x MASTER_ADDR=HOST"));
+  EXPECT_TRUE(refuses([&] { find(two_machines); }, "mpirun -x MASTER_ADDR=HOST"));
   EXPECT_EQ(find(with(two_machines, {{"MASTER_ADDR", "node7"}})).host, "node7");
   EXPECT_EQ(find(with(two_machines, {{"SLURM_STEP_NODELIST", "n[08-09]"}})).host, "n08");
   const LaunchEnvironment own = find(with(two_machines, {{"MULLIGAN_RENDEZVOUS", "[fe80::1]:77"}}));
@@ -158,11 +155,8 @@ TEST(LaunchEnvironment, SlurmCountsTasksPerNode) {
   const Variables script{{"SLURM_PROCID", "0"},  {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"},
                          {"SLURM_JOB_ID", "99"}, {"SLURM_NTASKS", "5"},  {"SLURM_TASKS_PER_NODE", "2(x2),1"}};
   EXPECT_EQ(describe(find(script)), "rank 0 of 1, local rank 0 of 1 (none)");
-  EXPECT_TRUE(contains(sentence_of([] { find(with(slurm, {{"SLURM_NODEID", "3"}})); }), "SLURM_NODEID='3'"));
-  EXPECT_TRUE(contains(sentence_of([] {
-                         find(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", ""}}));
-                       }),
-                       "is missing"));
+  EXPECT_TRUE(refuses([] { find(with(slurm, {{"SLURM_NODEID", "3"}})); }, "SLURM_NODEID='3'"));
+  EXPECT_TRUE(refuses([] { find(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", ""}})); }, "is missing"));
 }
 
 TEST(LaunchEnvironment, TheFirstLauncherWinsAndANameOverrules) {
@@ -214,8 +208,7 @@ TEST(LaunchEnvironment, OtherLaunchersAreRefused) {
                                           {{"FLUX_TASK_RANK", "1"}},
                                           {{"PMIX_RANK", "1"}}};
   for (const Variables& variables : several) {
-    const std::string sentence = sentence_of([&] { find(variables); });
-    EXPECT_TRUE(contains(sentence, " in the environment says that ", "LOCAL_WORLD_SIZE"));
+    EXPECT_TRUE(refuses([&] { find(variables); }, " in the environment says that ", "LOCAL_WORLD_SIZE"));
     EXPECT_EQ(find(with(variables, torchrun)).world_size, 8);
   }
   EXPECT_EQ(find({{"MV2_COMM_WORLD_RANK", "0"}, {"MV2_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}).world_size,
@@ -264,24 +257,17 @@ TEST(LaunchEnvironment, AnIncompleteSetIsRefused) {
 }
 
 TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
-  const std::vector<Variables> wrong{{{"RANK", "x"}},
-                                     {{"RANK", "-1"}},
-                                     {{"RANK", "1.0"}},
-                                     {{"RANK", "2"}},
-                                     {{"RANK", "99999999999"}},
-                                     {{"WORLD_SIZE", "0"}},
-                                     {{"WORLD_SIZE", " 2"}},
-                                     {{"LOCAL_RANK", "2"}},
-                                     {{"LOCAL_WORLD_SIZE", "3"}},
-                                     {{"RANK", "0"}},
-                                     {{"MASTER_PORT", "65536"}},
-                                     {{"MASTER_PORT", "0"}},
-                                     {{"MULLIGAN_RESTART_COUNT", "-1"}},
-                                     {{"MULLIGAN_RUN_ID", std::string(256, 'a')}}};
-  for (const Variables& change : wrong) {
-    const auto& [name, value] = *change.begin();
-    const std::string sentence = sentence_of([&] { find(with(environment, change)); });
-    EXPECT_TRUE(contains(sentence, name)) << name << "=" << value << ": " << sentence;
+  const std::pair<std::string, std::vector<std::string>> wrong[] = {
+      {"RANK", {"x", "-1", "1.0", "2", "99999999999", "0"}},
+      {"WORLD_SIZE", {"0", " 2"}},
+      {"LOCAL_RANK", {"2"}},
+      {"LOCAL_WORLD_SIZE", {"3"}},
+      {"MASTER_PORT", {"65536", "0"}},
+      {"MULLIGAN_RESTART_COUNT", {"-1"}},
+      {"MULLIGAN_RUN_ID", {std::string(256, 'a')}}};
+  for (const auto& [name, values] : wrong) {
+    for (const std::string& value : values)
+      EXPECT_TRUE(refuses([&, &name = name] { find(with(environment, {{name, value}})); }, name)) << value;
   }
   EXPECT_EQ(sentence_of([] {
               find(with(environment, {{"RANK", "2"}}));
@@ -300,7 +286,7 @@ TEST(SlurmNodes, TheFirstOfAListIsFound) {
   EXPECT_EQ(first_node("n[098-101]", "V"), "n098");
   for (const char* odd :
        {"", "n[", "n[]", "n[1-]", "n[2-1]", "n[1", "n1]", "a,", ",a", "n[a]", "n[9999999999]"}) {
-    EXPECT_TRUE(contains(sentence_of([&] { first_node(odd, "V"); }), "V='")) << odd;
+    EXPECT_TRUE(refuses([&] { first_node(odd, "V"); }, "V='")) << odd;
   }
 }
 
@@ -308,7 +294,7 @@ TEST(SlurmNodes, TaskCountsAreExpanded) {
   EXPECT_EQ(expand_task_counts("2(x3),1", "V"), (std::vector<int>{2, 2, 2, 1}));
   EXPECT_EQ(expand_task_counts("16", "V"), std::vector<int>{16});
   for (const char* odd : {"", "0", "2(x0)", "2(x", "2(3)", "a", "1,", "1(x99999999)", "2(x1)3"}) {
-    EXPECT_TRUE(contains(sentence_of([&] { expand_task_counts(odd, "V"); }), "V='")) << odd;
+    EXPECT_TRUE(refuses([&] { expand_task_counts(odd, "V"); }, "V='")) << odd;
   }
 }
 

@@ -1,5 +1,4 @@
-// The doctor's judgements of numbers, of token streams and of losses: each has two sides, names its fault, and passes what is
-// healthy.
+// The doctor's judgements of numbers, of token streams and of losses.
 #include <gtest/gtest.h>
 #include <mulligan/half.hpp>
 

@@ -1,5 +1,4 @@
-// D03, D04, D08: weights files that are right, and files with a planted fault for the right check to name. Every kernel that a
-// forward pass may call has its formula, so the doctor skips none of them.
+// D03, D04, D08: sound weights files, and files with a planted fault. Every kernel of a forward pass has its formula.
 #include "tests/support/sentence.h"
 
 #include <fmt/format.h>
@@ -122,8 +121,7 @@ TEST(DoctorLoad, CoverageNamesWhatIsMissingExtraTransposedOrOfAnotherShape) {
   expect_fail(check_coverage(shaped.write(), shaped.specs()), "1 of another shape");
 }
 
-// A file's header says F16 of BF16 bytes, and the loader believes it: the loaded bits are then the header's,
-// and only the numbers tell.
+// A file's header says F16 of BF16 bytes, and the loader believes it: only the numbers tell.
 TEST(DoctorLoad, AMislabelledDtypeFailsAlthoughTheLoaderBelievedIt) {
   for (const auto& [stored, said] :
        {std::pair{StoredType::bf16, StoredType::f16}, std::pair{StoredType::f16, StoredType::bf16}}) {

@@ -43,15 +43,7 @@ std::unique_ptr<Ensemble> rounding_plugin(const std::string& keys = "") {
   return make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding", keys);
 }
 
-double squared_error(const std::vector<float>& a, const std::vector<float>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += std::pow(static_cast<double>(a[i]) - b[i], 2);
-  return sum;
-}
-
-// E[w^] = w: over 4,000 members the mean of each element lies within 4 standard errors, which are known: the
-// upper of two neighbours has the probability of the fraction. 330 elements at five widths: a fair plugin
-// fails this at about 1 in 10 by chance over all seeds; the seed is fixed.
+// Over 4,000 members the mean of each element lies within 4 standard errors. A fair plugin fails this for 1 seed in 10; the seed is fixed.
 TEST(StochasticRounding, TheMeanOverMembersIsTheWeight) {
   constexpr std::int64_t columns = 33, members = 4000;
   std::vector<float> centre = normal_values(5 * columns, 0.02, 1);
@@ -107,16 +99,6 @@ TEST(StochasticRounding, StaysOnTheGridNextToTheWeight) {
       }
     }
   }
-}
-
-// The published figures at 5 bits, scaled by the largest of a row: the root mean square error is sqrt(2)
-// times that of rounding to nearest.
-TEST(StochasticRounding, ErrorIsRootTwoOfRoundingToNearest) {
-  const std::vector<float> centre = normal_values(64 * 512, 1.0, 3);
-  const auto plugin = rounding_plugin("bits = 5");
-  const double nearest = squared_error(made(*plugin, centre, 512, MLG_ENSEMBLE_REFERENCE), centre);
-  const double chance = squared_error(made(*plugin, centre, 512, 0), centre);
-  EXPECT_NEAR(std::sqrt(chance / nearest), std::sqrt(2.0), 0.02);
 }
 
 TEST(StochasticRounding, OneScaleOfTheWholeTensor) {
@@ -222,22 +204,6 @@ TEST(ProbabilityAverage, IsThatOfTheNaiveFormula) {
       EXPECT_EQ(found.members[k].right, expected.members[k].right);
     }
   }
-}
-
-// Averaging log-probabilities instead is another thing: its loss is the members' mean, a gain of 0. The
-// average of logits, renormalised, is a third. A case on paper: p = .9 and .1 of the right token.
-TEST(ProbabilityAverage, IsNotThatOfLogProbabilities) {
-  const std::vector<float> sure = {std::log(.9F), std::log(.1F)}, unsure = {std::log(.1F), std::log(.9F)};
-  ProbabilityAverage average(1, 2, 2);
-  average.add(0, 0, sure, 0);
-  average.add(1, 0, unsure, 0);
-  AverageSums sums;
-  average.take(1, sums);
-  EXPECT_NEAR(sums.loss_nats, -std::log(.5), 1e-7);
-  const double of_logs = -(std::log(.9) + std::log(.1)) / 2;
-  EXPECT_NEAR(sums.mean_loss_nats, of_logs, 1e-7);
-  EXPECT_GT(of_logs - sums.loss_nats, .5);
-  EXPECT_NEAR(sums.ambiguity_nats, of_logs + std::log(.5), 1e-7);
 }
 
 // Jensen's inequality to the last bit, whatever the losses: far apart, equal, one bit apart, infinitely bad.

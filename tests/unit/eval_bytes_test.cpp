@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "framework/data/shard.h"
 #include "framework/eval/evaluate.h"
@@ -24,42 +25,32 @@ class EvalBytes : public testing::Test {
       : loaded_(tiny().config({})),
         layouts_(parameter_layouts(loaded_.config.model, MLG_F32)),
         backend_(make_cpu_backend(1)),
-        store_(*backend_),
-        arena_(*backend_),
         group_(make_single_group()),
         validation_(load_validation(loaded_.config.data, loaded_.config.model.vocabulary)) {}
 
-  Evaluator& evaluator(const EvalConfig& eval) {
+  // With tensors of its own: shapes may be others than before. `spread`: of what is added to the initial values.
+  Evaluator& evaluator(const EvalConfig& eval, float spread = 0) {
     EvaluatorOptions options;
     options.eval = eval;
     options.bos_id = validation_.bos_id;
-    evaluator_ = std::make_unique<Evaluator>(store_, loaded_.config.model, layouts_, options);
-    arena_.bind({&evaluator_->program()}, store_);
-    for (const ParameterLayout& layout : layouts_) {
-      store_.upload(master_name(layout.spec.name), initial_values(layout.spec, 1));
-    }
-    return *evaluator_;
-  }
-
-  // The sum of the losses, from tensors of its own: shapes may be others than before. No weight is zero, so
-  // that every loss depends on the tokens before it.
-  double loss_alone(const EvalConfig& eval) {
-    TensorStore store(*backend_);
-    EvaluatorOptions options;
-    options.eval = eval;
-    options.bos_id = validation_.bos_id;
-    Evaluator evaluator(store, loaded_.config.model, layouts_, options);
-    SharedArena arena(*backend_);
-    arena.bind({&evaluator.program()}, store);
+    evaluator_.reset();
+    arena_.reset();
+    store_.emplace(*backend_);
+    evaluator_.emplace(*store_, loaded_.config.model, layouts_, options);
+    arena_.emplace(*backend_);
+    arena_->bind({&evaluator_->program()}, *store_);
     for (const ParameterLayout& layout : layouts_) {
       std::vector<float> values = initial_values(layout.spec, 1);
       for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] += 0.1F * std::sin(0.7F * static_cast<float>(i));
-      store.upload(master_name(layout.spec.name), values);
+        values[i] += spread * std::sin(0.7F * static_cast<float>(i));
+      store_->upload(master_name(layout.spec.name), values);
     }
-    return evaluate(evaluator, validation_, *group_).loss_sum_nats;
+    return *evaluator_;
   }
-
+  // The sum of the losses. No weight is zero, so every loss depends on the tokens before it.
+  double loss_alone(const EvalConfig& eval) {
+    return evaluate(evaluator(eval, 0.1F), validation_, *group_).loss_sum_nats;
+  }
   std::string refusal(const EvalConfig& eval, ExitCode code) {
     return refusal_of(code, [&] { evaluate(evaluator(eval), validation_, *group_); });
   }
@@ -67,11 +58,11 @@ class EvalBytes : public testing::Test {
   LoadedConfig loaded_;
   std::vector<ParameterLayout> layouts_;
   std::unique_ptr<Backend> backend_;
-  TensorStore store_;
-  SharedArena arena_;
   std::unique_ptr<HostGroup> group_;
   ValidationSet validation_;
-  std::unique_ptr<Evaluator> evaluator_;
+  std::optional<TensorStore> store_;
+  std::optional<SharedArena> arena_;
+  std::optional<Evaluator> evaluator_;
 };
 
 TEST_F(EvalBytes, AllTokensAndTheBytesOfTheTextAreCounted) {
@@ -136,8 +127,7 @@ TEST_F(EvalBytes, NothingToScoreIsAnError) {
   EXPECT_TRUE(contains(refusal(eval, ExitCode::bad_data), "drop_remainder"));
 }
 
-// What a tokenizer without byte fallback makes of foreign text; it once scored as if there were no tokenizer. And a token
-// outside of the vocabulary.
+// What a tokenizer without byte fallback makes of foreign text, and a token outside of the vocabulary.
 TEST_F(EvalBytes, TokensThatStandForNoTextAreRefused) {
   const auto refused = [&](const char* name, const std::vector<std::uint16_t>& tokens) {
     DataConfig data = loaded_.config.data;

@@ -1,6 +1,4 @@
-// That the comparison of the fused path with the plain one sees a fault in any fused kernel: each result of
-// each of them is spoiled in turn, and the model's logits or gradients must then differ by more than
-// FuseResiduals.TheModelComputesTheSame allows.
+// Each result of each fused kernel is spoiled in turn: the model must then differ by more than FuseResiduals.TheModelComputesTheSame allows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

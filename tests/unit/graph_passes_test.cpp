@@ -1,5 +1,4 @@
-// The passes that fuse activations, output scales and lanes. Tests compare the calls before and after, the cases without a change,
-// and all values that a graph keeps.
+// The passes that fuse activations, output scales and lanes: calls before and after, and all values that a graph keeps.
 #include "framework/graph/passes.h"
 
 #include <gtest/gtest.h>

@@ -94,15 +94,18 @@ TEST(InitialValues, AreThoseOfTheirStreams) {
   for (std::size_t i = 0; i < table.size(); ++i)
     ASSERT_EQ(table[i], static_cast<float>(0.5 * numbers.normal(i))) << i;
 
-  const std::vector<float> tall = initial_values(spec_of("tall", {3, 40, 12}, Initial::orthogonal, 0), 42);
-  for (std::size_t entry = 0; entry < 3; ++entry) {
-    const PhiloxStream stream(42, "init/tall/" + std::to_string(entry));
-    std::vector<double> columns(480);
-    for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = stream.normal(i);
-    make_orthonormal_plainly(columns, 12, 40);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::size_t column = i / 40, row = i % 40;
-      ASSERT_EQ(tall[entry * 480 + row * 12 + column], static_cast<float>(columns[i]));
+  for (const bool tall : {true, false}) {
+    const ParameterSpec spec = tall ? spec_of("tall", {3, 40, 12}, Initial::orthogonal, 0)
+                                    : spec_of("wide", {3, 12, 40}, Initial::orthogonal, 0);
+    const std::vector<float> values = initial_values(spec, 42);
+    for (std::size_t entry = 0; entry < 3; ++entry) {
+      const PhiloxStream stream(42, "init/" + spec.name + "/" + std::to_string(entry));
+      std::vector<double> vectors(480);
+      for (std::size_t i = 0; i < vectors.size(); ++i) vectors[i] = stream.normal(i);
+      make_orthonormal_plainly(vectors, 12, 40);
+      for (std::size_t i = 0; i < vectors.size(); ++i)
+        ASSERT_EQ(values[entry * 480 + (tall ? i % 40 * 12 + i / 40 : i)], static_cast<float>(vectors[i]))
+            << spec.name;
     }
   }
 }
@@ -110,8 +113,9 @@ TEST(InitialValues, AreThoseOfTheirStreams) {
 const std::vector<std::string> modded = {"model.family=modded", "model.layers=4", "model.width=64",
                                          "model.heads=2"};
 
-std::vector<float> drawn(const std::string& rows, const std::string& parameter) {
-  const RunConfig config = small_config(modded, rows).config;
+std::vector<float> drawn(const std::string& rows, const std::string& parameter,
+                         const std::vector<std::string>& model = modded) {
+  const RunConfig config = small_config(model, rows).config;
   std::vector<ParameterLayout> layouts = parameter_layouts(config.model, MLG_F32);
   apply_initial_rows(config.model, config.init.values, layouts);
   for (const ParameterLayout& layout : layouts) {
@@ -163,12 +167,7 @@ TEST(InitialRows, ScalesByTheInputsOfTheMatrix) {
 TEST(InitialRows, ReachTheMatricesOfABank) {
   const std::vector<std::string> record = {"model.layers=4", "model.width=64", "model.heads=2"};
   const auto bank = [&](const std::string& rows, const std::string& name) {
-    const RunConfig config = small_config(record, rows).config;
-    std::vector<ParameterLayout> layouts = parameter_layouts(config.model, MLG_F32);
-    apply_initial_rows(config.model, config.init.values, layouts);
-    const auto found = std::ranges::find_if(
-        layouts, [&](const ParameterLayout& layout) { return layout.spec.name == name; });
-    return initial_values(found->spec, 7);
+    return drawn(rows, name, record);
   };
   const std::string rows = row("blocks.*.attn.c_[qkv].weight", "uniform_by_inputs", 1) +
                            row("blocks.2.attn.proj.weight", "constant", 3);

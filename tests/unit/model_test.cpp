@@ -6,7 +6,6 @@
 
 #include "framework/config/model_elements.h"
 #include "framework/core/philox.h"
-#include "framework/model/initialise.h"
 #include "framework/model/layer_order.h"
 #include "framework/model/parameters.h"
 #include "framework/model/rope.h"
@@ -49,31 +48,6 @@ TEST(Philox, NormalNumbersHaveTheRightMoments) {
   EXPECT_NEAR(sum / count, 0, 5 / std::sqrt(count));
   EXPECT_NEAR(squares / count, 1, 0.02);
   EXPECT_NEAR(fourth / count, 3, 0.15);
-}
-
-TEST(Initialise, OrthogonalMatricesOfEveryOrientation) {
-  for (const auto& [rows, columns] : {std::pair{6, 6}, {3, 8}, {9, 4}}) {
-    ParameterSpec spec;
-    spec.name = "w";
-    spec.type = TensorType(MLG_F32, {2, rows, columns});
-    spec.initial = {{0, 1, Initial::orthogonal, 0}, {1, 2, Initial::zeros, 0}};
-    const std::vector<float> values = initial_values(spec, 11);
-    const int shorter = std::min(rows, columns);
-    for (int i = 0; i < shorter; ++i) {
-      for (int j = 0; j < shorter; ++j) {
-        double dot = 0;
-        for (int k = 0; k < std::max(rows, columns); ++k) {
-          const auto at = [&](int short_index) {
-            const int index = rows <= columns ? short_index * columns + k : k * columns + short_index;
-            return static_cast<double>(values[static_cast<std::size_t>(index)]);
-          };
-          dot += at(i) * at(j);
-        }
-        EXPECT_NEAR(dot, i == j ? 1.0 : 0.0, 1e-6);
-      }
-    }
-    EXPECT_EQ(values.back(), 0.0F);  // the second entry of the bank starts at zero
-  }
 }
 
 TEST(Rope, PositionZeroIsTheIdentityAndBf16RoundsFrequenciesOnly) {

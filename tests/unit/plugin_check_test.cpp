@@ -182,15 +182,12 @@ TEST(StartCheck, RefusesALossThatWritesNothing) {
   const PluginHandle plugin = flawed(PluginKind::loss, "flawed_loss");
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   backend->add_kernels(*plugin);
-  ModelConfig model;
-  model.vocabulary = 64;
-  model.width = 8;
+  const ModelConfig model = small_model(64, 1);
   EXPECT_NO_THROW(check_loss_at_start(*backend, Loss(plugin, test_plugin_config(plugin)), model, MLG_F32));
   for (const std::string how : {"no_token_loss", "half_gradient"}) {
     const Loss loss(plugin, test_plugin_config(plugin, "how = '" + how + "'"));
-    const std::string sentence = sentence_of(ExitCode::bad_configuration,
-                                             [&] { check_loss_at_start(*backend, loss, model, MLG_F32); });
-    EXPECT_TRUE(contains(sentence, "loss 'flawed_loss'", "is not written"));
+    EXPECT_TRUE(refuses([&] { check_loss_at_start(*backend, loss, model, MLG_F32); },
+                        ExitCode::bad_configuration, "loss 'flawed_loss'", "is not written"));
   }
 }
 
@@ -198,13 +195,7 @@ TEST(StartCheck, AdaptersThatReadNoBlockInputLeaveADefinedGradient) {
   const PluginHandle plugin = flawed(PluginKind::ttt, "flawed_adapters");
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   backend->add_kernels(*plugin);
-  ModelConfig model;
-  model.vocabulary = 64;
-  model.width = 8;
-  model.heads = 2;
-  model.kv_heads = 1;
-  model.head_width = 4;
-  model.mlp_hidden = 16;
+  const ModelConfig model = small_model(64, 1);
   for (const std::string how : {"bias", "factor"}) {
     EXPECT_NO_THROW(check_adapters_at_start(
         *backend, TttPlugin(plugin, test_plugin_config(plugin, "how = '" + how + "'")), model));
@@ -271,8 +262,7 @@ class MicroStep {
     return all;
   }
 
-  // How far the gradient of the parameter is from the slope along it, relative to it; absent where it is so
-  // small that the differences are noise.
+  // How far the gradient of the parameter is from the slope along it, relative to it; absent where differences are noise.
   std::optional<double> error_of(const std::string& name) {
     const std::vector<float> gradient = gradients().at(name);
     double square = 0;

@@ -1,5 +1,4 @@
-// plugins/example, built by CMake from an installed SDK through find_package(mulligan): found, listed, and
-// computing what its formula says on the cpu backend.
+// plugins/example, built by CMake from an installed SDK through find_package(mulligan).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,8 +53,7 @@ TEST(ExamplePlugin, ItsOwnKernelFollowsTheFormula) {
   }
 }
 
-// mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles
-// for the host.
+// mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles for the host.
 TEST(ExamplePlugin, APluginOutOfTreeBringsCudaKernels) {
   const std::filesystem::path file = test_support::built("with_cuda") / "mulligan_halving.so";
   const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "halving", file);

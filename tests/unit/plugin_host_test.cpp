@@ -1,5 +1,4 @@
-// PluginHost: which library is found for a name, and the sentence for each kind of bad library. The libraries
-// are built from tests/unit/bad_plugins.
+// Which library is found for a name, and the sentence for each kind of bad library (tests/unit/bad_plugins).
 #include "framework/plugin/plugin_host.h"
 
 #include <gtest/gtest.h>
@@ -195,8 +194,7 @@ TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   EXPECT_TRUE(contains(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true"));
 }
 
-// What stands in the program's plugin folder is the program's, by whatever path it is named; all else is the
-// user's own.
+// What stands in the program's plugin folder is the program's, by whatever path it is named.
 TEST_F(PluginFolders, ALibraryOutsideOfTheProgramsFolderIsTheUsersOwn) {
   const fs::path programs = test_plugin_host().locate(PluginKind::schedule, "sgdr");
   EXPECT_EQ(programs.parent_path(), fs::canonical(program_plugin_folder()));

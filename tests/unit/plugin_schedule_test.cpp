@@ -21,11 +21,6 @@ mlg_progress at_budget(double fraction) {
   return {0, 0, fraction, 0};
 }
 
-TEST(ScheduleConstant, NeverChanges) {
-  const auto schedule = make("constant");
-  for (const double done : {0.0, 0.3, 1.0}) EXPECT_EQ(schedule->rate(at_budget(done), 0.02).lr, 0.02);
-}
-
 // Over steps: the share of the budget that they take at the pace so far, as the challenge's baseline decides it.
 TEST(ScheduleWarmdown, StepsTakeWhatThePaceSays) {
   const auto schedule = make("warmdown", "steps = 1200\nmin_factor = 0");
@@ -51,8 +46,7 @@ TEST(ScheduleWarmdown, StepsTakeWhatThePaceSays) {
   EXPECT_NEAR(by_step->rate(at_step(0, 10), 1.0).lr, 0.5, 1e-12);
 }
 
-// By steps the factor of step k (from 1) is k / warmup_steps; no step learns nothing. Every schedule has the
-// keys.
+// By steps the factor of step k (from 1) is k / warmup_steps.
 TEST(ScheduleWarmup, TheFirstStepLearns) {
   for (const std::string name : {"constant", "cosine", "warmdown", "sgdr", "powercool"}) {
     const std::string own = name == "sgdr"        ? "\nperiod = 1000"
@@ -72,8 +66,8 @@ TEST(ScheduleWarmup, TheFirstStepLearns) {
       const double full = name == "cosine" ? 1 : plain->rate({10, 0, 0.1, 0}, 1.0).lr;
       EXPECT_NEAR(share->rate({10, 0, 0.1, 0}, 1.0).lr, 0.22 * full, 1e-12) << name;
     }
-    EXPECT_TRUE(contains(sentence_of([&] { make(name, "warmup_steps = 4\nwarmup_fraction = 0.5" + own); }),
-                         "leave one out"))
+    EXPECT_TRUE(
+        refuses([&] { make(name, "warmup_steps = 4\nwarmup_fraction = 0.5" + own); }, "leave one out"))
         << name;
   }
 }
@@ -131,13 +125,11 @@ TEST(ScheduleSgdr, CyclesGrowByAnyFactorFromOne) {
 }
 
 TEST(ScheduleRefusals, EachSaysHowToMendIt) {
-  EXPECT_TRUE(
-      contains(sentence_of([] { make("sgdr", "period = 10\nby = 'budget'"); }), "share of the budget"));
-  EXPECT_TRUE(contains(sentence_of([] { make("sgdr", "period = 0.5\nby = 'step'"); }), "counts steps"));
-  EXPECT_TRUE(contains(sentence_of([] { make("sgdr"); }), "period")) << "period is required";
+  EXPECT_TRUE(refuses([] { make("sgdr", "period = 10\nby = 'budget'"); }, "share of the budget"));
+  EXPECT_TRUE(refuses([] { make("sgdr", "period = 0.5\nby = 'step'"); }, "counts steps"));
+  EXPECT_TRUE(refuses([] { make("sgdr"); }, "period")) << "period is required";
   const auto schedule = make("warmdown", "by = 'step'");
-  EXPECT_TRUE(
-      contains(sentence_of([&] { schedule->rate(at_step(5, 0), 1.0); }), "bounded by its wall clock"));
+  EXPECT_TRUE(refuses([&] { schedule->rate(at_step(5, 0), 1.0); }, "bounded by its wall clock"));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Quantisers that choose over the whole model: what they choose reaches the artifact, and what cannot be is a
-// mistake of theirs, said in a sentence.
+// Quantisers that choose over the whole model: their choices reach the artifact, and impossible ones are refused.
 #include <gtest/gtest.h>
 
 #include "framework/artifact/quantize_model.h"

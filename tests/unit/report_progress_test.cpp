@@ -1,5 +1,4 @@
-// Progress lines: when they come, what they say, how wide they are, and that they go. metrics.jsonl of a run that goes on: what
-// its checkpoint knows of it, and its event file.
+// Progress lines, the log of a run, and metrics.jsonl of a run that goes on.
 #include "framework/report/progress.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +18,8 @@
 
 namespace mulligan::report_progress_test {
 namespace {
+
+using mulligan::test_support::ScratchFolder;
 
 class FakeSink : public ProgressSink {
  public:
@@ -45,20 +46,18 @@ class FakeSink : public ProgressSink {
 
 constexpr Terminal plain_terminal{.live = true, .colour = false, .utf8 = false, .columns = 80};
 
-struct Time {
+class ProgressTest : public testing::Test {
+ public:
+  FakeSink pipe, terminal{plain_terminal};
   double now = 100;
-  Progress::Clock clock() {
-    return [this] { return now; };
-  }
+  Progress::Clock clock = [this] { return now; };
 };
 
-TEST(Progress, ShortPhasesShowNothing) {
-  Time time;
-  FakeSink pipe, terminal(plain_terminal);
+TEST_F(ProgressTest, ShortPhasesShowNothing) {
   for (FakeSink* sink : {&pipe, &terminal}) {
-    Progress progress(sink, {.what = "encoding", .unit = "documents", .total = 10}, time.clock());
+    Progress progress(sink, {.what = "encoding", .unit = "documents", .total = 10}, clock);
     for (int i = 0; i < 10; ++i) {
-      time.now += 0.199;
+      now += 0.199;
       progress.advance();
     }
   }
@@ -67,113 +66,99 @@ TEST(Progress, ShortPhasesShowNothing) {
   EXPECT_EQ(terminal.cleared, 0);
 }
 
-TEST(Progress, ATerminalShowsOneLineThatGoesWithThePhase) {
-  Time time;
-  FakeSink sink(plain_terminal);
+TEST_F(ProgressTest, ATerminalShowsOneLineThatGoesWithThePhase) {
   {
-    Progress progress(&sink, {.what = "encoding", .unit = "documents", .total = 5000}, time.clock());
-    time.now += 4;
+    Progress progress(&terminal, {.what = "encoding", .unit = "documents", .total = 5000}, clock);
+    now += 4;
     progress.advance(1000);
-    EXPECT_EQ(sink.shown, "encoding  ====----------------  20 %  250 documents/s  0:04  0:16 left");
-    time.now += 0.1;  // too soon for another
+    EXPECT_EQ(terminal.shown, "encoding  ====----------------  20 %  250 documents/s  0:04  0:16 left");
+    now += 0.1;  // too soon for another
     progress.advance(1000);
-    EXPECT_EQ(sink.all_shown.size(), 1u);
-    time.now += 0.11;
+    EXPECT_EQ(terminal.all_shown.size(), 1u);
+    now += 0.11;
     progress.advance(1000);
-    EXPECT_EQ(sink.all_shown.size(), 2u);
+    EXPECT_EQ(terminal.all_shown.size(), 2u);
   }
-  EXPECT_EQ(sink.shown, "");
-  EXPECT_EQ(sink.cleared, 1);
+  EXPECT_EQ(terminal.shown, "");
+  EXPECT_EQ(terminal.cleared, 1);
 }
 
-TEST(Progress, AnExceptionClearsTheLine) {
-  Time time;
-  FakeSink sink(plain_terminal);
+TEST_F(ProgressTest, AnExceptionClearsTheLine) {
   try {
-    Progress progress(&sink, {.what = "scoring", .unit = "tokens", .total = 100}, time.clock());
-    time.now += 3;
+    Progress progress(&terminal, {.what = "scoring", .unit = "tokens", .total = 100}, clock);
+    now += 3;
     progress.advance(10);
-    EXPECT_NE(sink.shown, "");
+    EXPECT_NE(terminal.shown, "");
     throw std::runtime_error("a shard is damaged");
   } catch (const std::runtime_error&) {
   }
-  EXPECT_EQ(sink.shown, "");
+  EXPECT_EQ(terminal.shown, "");
 }
 
-TEST(Progress, APipeGetsALineEveryTenPerCentAndTheLastOne) {
-  Time time;
-  FakeSink sink;
+TEST_F(ProgressTest, APipeGetsALineEveryTenPerCentAndTheLastOne) {
   {
-    Progress progress(&sink, {.what = "encoding", .unit = "bytes", .total = 100e6}, time.clock());
+    Progress progress(&pipe, {.what = "encoding", .unit = "bytes", .total = 100e6}, clock);
     for (int i = 0; i < 100; ++i) {
-      time.now += 0.4;
+      now += 0.4;
       progress.advance(1e6);
     }
   }
-  ASSERT_EQ(sink.lines.size(), 10u);
-  EXPECT_EQ(sink.lines.front(), "encoding: 10 %, 10.0 of 100 MB, 2.50 MB/s, 0:04, 0:36 left");
-  EXPECT_EQ(sink.lines.back(), "encoding: 100 %, 100 of 100 MB, 2.50 MB/s, 0:40, 0:00 left");
-  EXPECT_TRUE(sink.all_shown.empty());
+  ASSERT_EQ(pipe.lines.size(), 10u);
+  EXPECT_EQ(pipe.lines.front(), "encoding: 10 %, 10.0 of 100 MB, 2.50 MB/s, 0:04, 0:36 left");
+  EXPECT_EQ(pipe.lines.back(), "encoding: 100 %, 100 of 100 MB, 2.50 MB/s, 0:40, 0:00 left");
+  EXPECT_TRUE(pipe.all_shown.empty());
 }
 
-TEST(Progress, ASlowPhaseGetsALineEveryTenSecondsAtFirst) {
-  Time time;
-  FakeSink sink;
-  Progress progress(&sink, {.what = "scoring", .unit = "tokens", .total = 1e6}, time.clock());
+TEST_F(ProgressTest, ASlowPhaseGetsALineEveryTenSecondsAtFirst) {
+  Progress progress(&pipe, {.what = "scoring", .unit = "tokens", .total = 1e6}, clock);
   const auto run = [&](int seconds) {
     for (int i = 0; i < seconds; ++i) {
-      time.now += 1;
+      now += 1;
       progress.advance(10);
     }
-    return sink.lines.size();
+    return pipe.lines.size();
   };
   EXPECT_EQ(run(200), 20u);
   EXPECT_LT(run(3400), 110u);  // an hour is not a flood of lines
 }
 
-TEST(Progress, WorkOfAnEarlierProcessIsNoPartOfTheRate) {
-  Time time;
-  FakeSink sink;
-  Progress progress(&sink, {.what = "scoring", .unit = "tokens", .total = 1000, .done = 500}, time.clock());
-  time.now += 10;
+TEST_F(ProgressTest, WorkOfAnEarlierProcessIsNoPartOfTheRate) {
+  Progress progress(&pipe, {.what = "scoring", .unit = "tokens", .total = 1000, .done = 500}, clock);
+  now += 10;
   progress.advance(100);
-  ASSERT_EQ(sink.lines.size(), 1u);
-  EXPECT_EQ(sink.lines[0], "scoring: 60 %, 600 of 1,000 tokens, 10.0 tokens/s, 0:10, 0:40 left");
+  ASSERT_EQ(pipe.lines.size(), 1u);
+  EXPECT_EQ(pipe.lines[0], "scoring: 60 %, 600 of 1,000 tokens, 10.0 tokens/s, 0:10, 0:40 left");
 }
 
-TEST(Progress, APhaseMaySetItsOwnWordsAndTimeLeft) {
-  Time time;
-  FakeSink sink(plain_terminal);
-  Progress progress(&sink, {.what = "training", .total = 1, .plain_lines = false}, time.clock());
+TEST_F(ProgressTest, APhaseMaySetItsOwnWordsAndTimeLeft) {
+  Progress progress(&terminal, {.what = "training", .total = 1, .plain_lines = false}, clock);
   EXPECT_FALSE(progress.due());
-  time.now += 60;
+  now += 60;
   EXPECT_TRUE(progress.due());
   progress.set(0.5, "step 350  loss 5.062  9,291 tokens/s", 61);
-  EXPECT_EQ(sink.shown, "training  ====----  50 %  step 350  loss 5.062  9,291 tokens/s  1:00  1:01 left");
+  EXPECT_EQ(terminal.shown,
+            "training  ====----  50 %  step 350  loss 5.062  9,291 tokens/s  1:00  1:01 left");
   EXPECT_FALSE(progress.due());
-  EXPECT_TRUE(sink.lines.empty());
+  EXPECT_TRUE(terminal.lines.empty());
 }
 
-TEST(Progress, APhaseThatCannotTellHowFarItIsTicks) {
-  FakeSink sink(plain_terminal);
+TEST_F(ProgressTest, APhaseThatCannotTellHowFarItIsTicks) {
   {
     // The fake clock stands three seconds after the start, so that the thread finds a line due at once.
     std::atomic<int> calls{0};
-    Progress progress(&sink, {.what = "training a tokenizer", .ticks = true},
+    Progress progress(&terminal, {.what = "training a tokenizer", .ticks = true},
                       [&] { return calls++ == 0 ? 0.0 : 3.0 + calls; });
     for (int i = 0; i < 500 && calls < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  ASSERT_FALSE(sink.all_shown.empty());
-  EXPECT_TRUE(sink.all_shown[0].starts_with("training a tokenizer  0:0")) << sink.all_shown[0];
-  EXPECT_EQ(sink.cleared, 1);
+  ASSERT_FALSE(terminal.all_shown.empty());
+  EXPECT_TRUE(terminal.all_shown[0].starts_with("training a tokenizer  0:0")) << terminal.all_shown[0];
+  EXPECT_EQ(terminal.cleared, 1);
 }
 
-TEST(Progress, ManyThreadsCountTogether) {
-  Time time;
-  FakeSink sink;
+TEST_F(ProgressTest, ManyThreadsCountTogether) {
   {
-    Progress progress(&sink, {.what = "encoding", .unit = "documents", .total = 4000}, time.clock());
-    time.now += 20;
+    Progress progress(&pipe, {.what = "encoding", .unit = "documents", .total = 4000}, clock);
+    now += 20;
     std::vector<std::jthread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
@@ -181,11 +166,11 @@ TEST(Progress, ManyThreadsCountTogether) {
       });
     }
   }
-  ASSERT_FALSE(sink.lines.empty());
-  EXPECT_EQ(sink.lines.back(), "encoding: 100 %, 4,000 of 4,000 documents, 200 documents/s, 0:20, 0:00 left");
+  ASSERT_FALSE(pipe.lines.empty());
+  EXPECT_EQ(pipe.lines.back(), "encoding: 100 %, 4,000 of 4,000 documents, 200 documents/s, 0:20, 0:00 left");
 }
 
-TEST(Progress, NoSinkIsNoWork) {
+TEST_F(ProgressTest, NoSinkIsNoWork) {
   Progress progress(nullptr, {.what = "scoring", .unit = "tokens", .total = 10},
                     []() -> double { throw std::logic_error("the clock was read"); });
   progress.advance();
@@ -238,7 +223,7 @@ std::string printed(std::FILE* file) {
 }
 
 TEST(RunLog, AQuietConsoleShowsWarningsAndResultsOnly) {
-  const test_support::ScratchFolder folder;
+  const ScratchFolder folder;
   std::FILE* console = std::tmpfile();
   RunLog log({console, true}, folder.path() / "log.txt");
   log.line("reading documents");
@@ -264,8 +249,6 @@ TEST(RunLog, APipeGetsPlainLinesWithoutEscapes) {
   EXPECT_EQ(printed(console), "encoding: 10 %\nwarning: nearly full\n");
   std::fclose(console);
 }
-
-using mulligan::test_support::ScratchFolder;
 
 StepRecord step(std::int64_t number) {
   StepRecord record;

@@ -38,6 +38,14 @@ LoadedConfig add_over_two_ranks(const std::string& more) {
   return first;
 }
 
+// Why `group` gets no communicator with this more of a configuration.
+std::string refusal(HostGroup& group, const std::string& more) {
+  LoadedConfig loaded = configuration(more);
+  PluginHost host(plugin_places({}));
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  return sentence_of([&] { make_run_communicator(loaded, host, group, *backend); });
+}
+
 #ifdef MULLIGAN_HAS_GLOO
 TEST(RunCommunicator, SeveralRanksOnTheCpuTakeGlooAndSaySo) {
   const LoadedConfig loaded = add_over_two_ranks("");
@@ -50,12 +58,8 @@ TEST(RunCommunicator, SeveralRanksOnTheCpuTakeGlooAndSaySo) {
 TEST(RunCommunicator, ItsKeysAreThoseOfTheTable) {
   add_over_two_ranks("[communicator]\nplugin = \"gloo\"\ntimeout = 7.5\n");
   ThreadGroups groups(2);
-  LoadedConfig loaded = configuration("[communicator]\nplugin = \"gloo\"\ntimeuot = 7.5\n");
-  PluginHost host(plugin_places({}));
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-  const std::string text =
-      sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
-  EXPECT_TRUE(contains(text, "did you mean 'communicator.timeout'"));
+  EXPECT_TRUE(contains(refusal(groups.group(0), "[communicator]\nplugin = \"gloo\"\ntimeuot = 7.5\n"),
+                       "did you mean 'communicator.timeout'"));
 }
 #endif
 
@@ -71,22 +75,14 @@ TEST(RunCommunicator, OneRankNeedsNone) {
 }
 
 TEST(RunCommunicator, OneRankTakesWhatIsNamed) {
-  LoadedConfig loaded = configuration("[communicator]\nplugin = \"nccl\"\n");
-  PluginHost host(plugin_places({}));
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-  const auto group = make_single_group();
-  const std::string text = sentence_of([&] { make_run_communicator(loaded, host, *group, *backend); });
-  EXPECT_TRUE(contains(text, "'nccl' moves memory of a GPU"));
+  EXPECT_TRUE(contains(refusal(*make_single_group(), "[communicator]\nplugin = \"nccl\"\n"),
+                       "'nccl' moves memory of a GPU"));
 }
 
 TEST(RunCommunicator, SelfRefusesSeveralRanks) {
   ThreadGroups groups(2);
-  LoadedConfig loaded = configuration("[communicator]\nplugin = \"self\"\n");
-  PluginHost host(plugin_places({}));
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-  const std::string text =
-      sentence_of([&] { make_run_communicator(loaded, host, groups.group(0), *backend); });
-  EXPECT_TRUE(contains(text, "for a run of one rank"));
+  EXPECT_TRUE(
+      contains(refusal(groups.group(0), "[communicator]\nplugin = \"self\"\n"), "for a run of one rank"));
 }
 
 }  // namespace

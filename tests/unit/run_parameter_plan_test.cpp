@@ -1,5 +1,4 @@
-// The parameter table applied to the model: every parameter in exactly one group, with its precision
-// and its slice.
+// The parameter table applied to the model: every parameter in exactly one group, with its precision and its slice.
 #include "framework/run/parameter_plan.h"
 
 #include <gtest/gtest.h>
@@ -12,14 +11,12 @@
 namespace mulligan::run_parameter_plan_test {
 namespace {
 
-constexpr const char* two_optimizers = R"(
-[optimizer.a]
-plugin = "adamw"
-lr = 0.1
-[optimizer.b]
-plugin = "sgd"
-lr = 0.2
-)";
+constexpr const char* two_optimizers =
+    "[optimizer.a]\nplugin = 'adamw'\nlr = 0.1\n[optimizer.b]\nplugin = 'sgd'\nlr = 0.2\n";
+
+std::string row(const std::string& match, const std::string& optimizer, const std::string& more = "") {
+  return "[[parameters]]\nmatch = '" + match + "'\noptimizer = '" + optimizer + "'\n" + more;
+}
 
 std::vector<PlannedParameter> plan(const std::string& rest) {
   const std::vector<std::string> sets = {"model.layers=3"};
@@ -31,21 +28,10 @@ std::string refusal(const std::string& rest) {
 }
 
 TEST(ParameterPlan, FirstMatchingRowTakesAParameter) {
-  const auto parameters = plan(std::string(two_optimizers) + R"(
-[[parameters]]
-match = "*_bank"
-optimizer = "b"
-lr_multiplier = 0.5
-weight_decay_multiplier = 0.0
-communication = "sharded"
-[[parameters]]
-match = "tok_emb*"
-optimizer = "a"
-master_dtype = "bf16"
-[[parameters]]
-match = "*"
-optimizer = "a"
-)");
+  const auto parameters = plan(
+      two_optimizers +
+      row("*_bank", "b", "lr_multiplier = 0.5\nweight_decay_multiplier = 0.0\ncommunication = 'sharded'\n") +
+      row("tok_emb*", "a", "master_dtype = 'bf16'\n") + row("*", "a"));
   int banks = 0;
   for (const PlannedParameter& parameter : parameters) {
     SCOPED_TRACE(parameter.name());
@@ -73,15 +59,7 @@ optimizer = "a"
 
 // The largest first, to and fro: with two ranks the largest and the smallest of four go to one of them.
 TEST(ParameterPlan, WholeParametersAreDealtToRanksByTheirSize) {
-  auto parameters = plan(std::string(two_optimizers) + R"(
-[[parameters]]
-match = "*_bank"
-optimizer = "b"
-communication = "owner"
-[[parameters]]
-match = "*"
-optimizer = "a"
-)");
+  auto parameters = plan(two_optimizers + row("*_bank", "b", "communication = 'owner'\n") + row("*", "a"));
   std::erase_if(parameters, [](const PlannedParameter& p) { return !p.name().ends_with("_bank"); });
   ASSERT_EQ(parameters.size(), 4U);
   std::ranges::sort(parameters, {}, &PlannedParameter::turn);
@@ -105,16 +83,9 @@ optimizer = "a"
 }
 
 TEST(ParameterPlan, UnderDdpEveryRankUpdatesEverything) {
-  const std::string rows = std::string(two_optimizers) + R"(
-[[parameters]]
-match = "*_bank"
-optimizer = "a"
-communication = "sharded"
-communication_dtype = "bf16"
-[[parameters]]
-match = "*"
-optimizer = "b"
-)";
+  const std::string rows = two_optimizers +
+                           row("*_bank", "a", "communication = 'sharded'\ncommunication_dtype = 'bf16'\n") +
+                           row("*", "b");
   int cut = 0;
   for (const PlannedParameter& parameter : plan(rows)) cut += parameter.is_cut(2) ? 1 : 0;
   EXPECT_GT(cut, 0);
@@ -127,18 +98,8 @@ optimizer = "b"
 
 // A row may say that nothing updates its parameters: no optimiser and no slice, in any communication dtype.
 TEST(ParameterPlan, NoneIsSaidInPlaceOfAnOptimizer) {
-  const auto parameters = plan(std::string(two_optimizers) + R"(
-[[parameters]]
-match = "skip_*"
-optimizer = "none"
-communication = "sharded"
-[[parameters]]
-match = "*_bank"
-optimizer = "b"
-[[parameters]]
-match = "*"
-optimizer = "a"
-)");
+  const auto parameters = plan(two_optimizers + row("skip_*", "none", "communication = 'sharded'\n") +
+                               row("*_bank", "b") + row("*", "a"));
   int kept = 0;
   for (const PlannedParameter& parameter : parameters) {
     const bool none = parameter.name().starts_with("skip_");
@@ -150,43 +111,21 @@ optimizer = "a"
 }
 
 TEST(ParameterPlan, NoneIsNoNameOfAnOptimizer) {
-  const std::string message = refusal(R"(
-[optimizer.none]
-plugin = "adamw"
-lr = 0.1
-[[parameters]]
-match = "*"
-optimizer = "none"
-)");
-  EXPECT_TRUE(contains(message, "give the table another name"));
+  EXPECT_TRUE(contains(refusal("[optimizer.none]\nplugin = 'adamw'\nlr = 0.1\n" + row("*", "none")),
+                       "give the table another name"));
 }
 
 // Where rows take everything for none, an optimiser has nothing to do, and is named.
 TEST(ParameterPlan, AnOptimizerNextToNoneMustUpdateSomething) {
-  const std::string message = refusal(std::string(two_optimizers) + R"(
-[[parameters]]
-match = "skip_*"
-optimizer = "none"
-[[parameters]]
-match = "*"
-optimizer = "b"
-)");
-  EXPECT_TRUE(contains(message, "[optimizer.a]"));
+  EXPECT_TRUE(contains(refusal(two_optimizers + row("skip_*", "none") + row("*", "b")), "[optimizer.a]"));
 }
 
 // Nothing gives the asymmetric caps a gradient: an optimiser would only decay them.
 TEST(ParameterPlan, WhatNoLossDependsOnCanOnlyHaveNone) {
-  const std::string caps = "[model.asymmetric_softcap]\nenabled = true\n", rows = R"(
-[optimizer.a]
-plugin = "adamw"
-lr = 0.1
-[[parameters]]
-match = "*"
-optimizer = "a"
-)";
+  const std::string caps = "[model.asymmetric_softcap]\nenabled = true\n",
+                    rows = "[optimizer.a]\nplugin = 'adamw'\nlr = 0.1\n" + row("*", "a");
   EXPECT_TRUE(contains(refusal(caps + rows), "'softcap_pos'", "no loss of training depends on it"));
-  const std::string none = "[[parameters]]\nmatch = \"softcap_*\"\noptimizer = \"none\"\n";
-  EXPECT_EQ(refusal(caps + none + rows), "");
+  EXPECT_EQ(refusal(caps + row("softcap_*", "none") + rows), "");
 }
 
 }  // namespace

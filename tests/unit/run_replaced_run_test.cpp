@@ -122,7 +122,7 @@ TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
 TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
   fs::create_directories(checkpoints() / "step_00000007");
   std::ofstream(checkpoints() / "step_00000007" / "thesis.txt") << "precious";
-  EXPECT_TRUE(contains(sentence_of([&] { replaced().require_only_a_run(); }), "thesis.txt"));
+  EXPECT_TRUE(refuses([&] { replaced().require_only_a_run(); }, "thesis.txt"));
   keep_newest_checkpoints(checkpoints(), 1);
   EXPECT_TRUE(fs::exists(checkpoints() / "step_00000007" / "thesis.txt"));
 }
@@ -133,45 +133,32 @@ TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   const ScratchFolder scratch;
   fs::create_directories(scratch / "trials/eval-1a2b3c4d");
   const std::string own = temporary_name("weights.safetensors").filename().string();
-  const std::string host = own.substr(own.rfind('.') + 1);
-  // The second file of rank 0 here, of a process that is not there.
-  const auto here = [&](const std::string& name) {
-    return scratch / fmt::format("{}.tmp.999999999.1.0.{}", name, host).c_str();
-  };
-  for (const fs::path& path : {here("metrics.jsonl"), here("notes"), scratch / "log.txt.tmp.x",
-                               scratch / "log.txt.tmp.999999999.1", scratch / "trials/eval-1.json",
-                               here("trials/eval-1.json"), here("trials/eval-1a2b3c4d/ttt_result.json")}) {
-    std::ofstream(path) << "x";
-  }
-  // A process that is always there.
-  const std::string alive = fmt::format("report.html.tmp.{}.0.0.{}", 1, host);
-  std::ofstream(scratch / alive.c_str()) << "x";
-  // Of another rank; and of another machine: there only the hour tells whether the process lives.
-  const std::string ended = fmt::format("ledger.json.tmp.999999999.0.3.{}", host);
-  const char* young = "result.json.tmp.999999999.0.11.other-host";
+  const std::string host = own.substr(own.rfind('.') + 1), gone = ".tmp.999999999.1.0." + host;
   const char* old = "result.json.tmp.999999999.1.11.other-host";
-  for (const std::string& name : {ended, std::string(young), std::string(old)})
-    std::ofstream(scratch / name.c_str()) << "x";
+  const std::map<std::string, bool> kept = {
+      {"metrics.jsonl" + gone, false},
+      {"trials/eval-1.json" + gone, false},
+      {"trials/eval-1a2b3c4d/ttt_result.json" + gone, false},
+      {"ledger.json.tmp.999999999.0.3." + host, false},  // of another rank
+      // Of another machine, where only the hour tells whether the process lives.
+      {old, false},
+      {"result.json.tmp.999999999.0.11.other-host", true},
+      {"report.html.tmp.1.0.0." + host, true},  // of a process that is always there
+      {"notes" + gone, true},
+      {"log.txt.tmp.x", true},
+      {"log.txt.tmp.999999999.1", true},
+      {"trials/eval-1.json", true}};
+  for (const auto& [name, stays] : kept) std::ofstream(scratch.path() / name) << "x";
   fs::last_write_time(scratch / old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   remove_temporary_leftovers(scratch.path());
-  EXPECT_FALSE(fs::exists(scratch / ended.c_str()));
-  EXPECT_TRUE(fs::exists(scratch / young));
-  EXPECT_FALSE(fs::exists(scratch / old));
-  EXPECT_FALSE(fs::exists(here("metrics.jsonl")));
-  EXPECT_FALSE(fs::exists(here("trials/eval-1.json")));
-  EXPECT_FALSE(fs::exists(here("trials/eval-1a2b3c4d/ttt_result.json")));
-  EXPECT_TRUE(fs::exists(scratch / "trials/eval-1.json"));
-  EXPECT_TRUE(fs::exists(here("notes")));
-  EXPECT_TRUE(fs::exists(scratch / "log.txt.tmp.x"));
-  EXPECT_TRUE(fs::exists(scratch / "log.txt.tmp.999999999.1"));
-  EXPECT_TRUE(fs::exists(scratch / alive.c_str()));
+  for (const auto& [name, stays] : kept) EXPECT_EQ(fs::exists(scratch.path() / name), stays) << name;
 }
 
 TEST(RunDirectory, AFolderOfCheckpointsThatCannotBeReadIsNotAnEmptyOne) {
   const ScratchFolder scratch;
   EXPECT_TRUE(list_checkpoints(scratch / "absent").empty());
   fs::create_symlink("loop", scratch / "loop");
-  EXPECT_TRUE(contains(sentence_of([&] { list_checkpoints(scratch / "loop"); }), "cannot be read"));
+  EXPECT_TRUE(refuses([&] { list_checkpoints(scratch / "loop"); }, "cannot be read"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tests and intervals against tables, computed examples and the published figures of two records.
+// Tests and intervals against tables and computed examples.
 #include "tools/stats/t_tests.h"
 
 #include <gtest/gtest.h>
@@ -14,30 +14,12 @@
 namespace mulligan::stats::stats_t_tests_test {
 namespace {
 
-const std::vector<double> pr1768 = {1.07146, 1.07014, 1.07082};
-const std::vector<double> pr1886 = {1.07010, 1.06920, 1.06942};
-
 TEST(TTests, TheDistributionAgreesWithTables) {
   EXPECT_NEAR(1 - t_cdf(6.965, 2), 0.0100, 5e-6);
   EXPECT_NEAR(1 - t_cdf(3.747, 4), 0.0100, 5e-6);
   EXPECT_NEAR(1 - t_cdf(2.718, 11), 0.0100, 5e-6);
   EXPECT_NEAR(t_quantile(0.975, 2), 4.302653, 1e-6);
   EXPECT_EQ(t_cdf(std::numeric_limits<double>::infinity(), 3), 1);
-}
-
-TEST(TTests, WelchOfTwoPublishedRecords) {
-  const TTest test = welch_test(pr1768, pr1886);
-  EXPECT_NEAR(test.difference, 0.001233, 5e-7);
-  EXPECT_NEAR(test.t, 2.64, 0.005);
-  EXPECT_NEAR(test.degrees, 3.61, 0.005);
-  EXPECT_NEAR(test.greater, 0.032, 0.0005);
-}
-
-TEST(TTests, PairedTestOfTwoPublishedRecords) {
-  const TTest test = paired_test(pr1768, pr1886);
-  EXPECT_NEAR(test.t, 8.38, 0.005);
-  EXPECT_EQ(test.degrees, 2);
-  EXPECT_NEAR(test.greater, 0.0070, 0.00005);
 }
 
 TEST(TTests, SamplesThatDoNotVaryAreBeyondDoubt) {
@@ -52,7 +34,7 @@ TEST(TTests, TooFewValuesAreRefused) {
   const std::vector<double> one = {1}, two = {1, 2};
   EXPECT_THROW(t_interval(one), std::invalid_argument);
   EXPECT_THROW(welch_test(one, two), std::invalid_argument);
-  EXPECT_THROW(paired_test(pr1768, two), std::invalid_argument);
+  EXPECT_THROW(paired_test(two, one), std::invalid_argument);
   EXPECT_THROW(t_interval(two, 1.0), std::invalid_argument);
 }
 

@@ -236,7 +236,7 @@ TEST(LossScaler, AStateIsContinuedAndADamagedOneRefused) {
   again.restore(scaler.state());
   EXPECT_EQ(again.state(), scaler.state());
   for (const double scale : {0.0, 3.0, -2.0, 0.5, 1e300, std::nan("")}) {
-    EXPECT_TRUE(contains(sentence_of([&] { again.restore({scale, 0, 0}); }), "loss scale")) << scale;
+    EXPECT_TRUE(refuses([&] { again.restore({scale, 0, 0}); }, "loss scale")) << scale;
   }
 }
 

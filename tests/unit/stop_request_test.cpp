@@ -1,5 +1,4 @@
-// Signals that ask for an end, programs that are watched, and what happens where the system has no more memory or threads. All in
-// processes of their own.
+// Signals that ask for an end, programs that are watched, and a system without more memory or threads.
 #include "framework/core/stop_request.h"
 
 #include <gtest/gtest.h>
@@ -25,14 +24,14 @@
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
 #include "framework/core/temporary_path.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::stop_request_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Exit code of a process that does `body` and then ends with code 0; 128 and the number of the signal that ended it. If the
-// tests were started with ignored signals (nohup), such a process would inherit that.
+// Exit code of a process that does `body`; 128 and the number of the signal that ended it. It inherits no ignored signals (nohup).
 int exit_code_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -49,13 +48,6 @@ int exit_code_of(const std::function<void()>& body) {
 void wait_for_signal() {
   for (int i = 0; i < 6000 && stop_signal() == 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-}
-
-fs::path scratch(const char* name) {
-  const fs::path folder = fs::path(testing::TempDir()) / fmt::format("{}.{}", name, getpid());
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
 }
 
 TEST(StopRequest, EachSignalThatAsksForAnEndIsNoted) {
@@ -153,7 +145,7 @@ TEST(StopRequest, WhatTheProcessWasToldToIgnoreStaysIgnored) {  // nohup
 }
 
 TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
-  const fs::path folder = scratch("stop_request_ends");
+  const test_support::ScratchFolder folder;
   const int status = exit_code_of([&] {
     if (!std::freopen("/dev/null", "w", stderr)) _exit(1);
     take_over_signals();
@@ -168,12 +160,11 @@ TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
   EXPECT_EQ(status, static_cast<int>(ExitCode::interrupted));
   EXPECT_FALSE(fs::exists(folder / "half"));
   EXPECT_TRUE(fs::exists(folder / "kept"));
-  fs::remove_all(folder);
 }
 
 // A command that is stopped after its output has its name may not be able to start again.
 TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
-  const fs::path folder = scratch("stop_request_published");
+  const test_support::ScratchFolder folder;
   const fs::path said = folder / "said";
   const int status = exit_code_of([&] {
     if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
@@ -194,11 +185,10 @@ TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
       sentence.starts_with(fmt::format("mulligan: stopped by SIGTERM; '{}' ", (folder / "whole").string())))
       << sentence;
   EXPECT_NE(sentence.find("whole; nothing half-done is left.\n"), std::string::npos) << sentence;
-  fs::remove_all(folder);
 }
 
 TEST(StopRequest, APublishingThatFailsLeavesThePathTemporary) {
-  const fs::path folder = scratch("stop_request_unpublished");
+  const test_support::ScratchFolder folder;
   {
     TemporaryPath work(folder / "work");
     write_file_atomically(work.path(), "text");
@@ -208,11 +198,10 @@ TEST(StopRequest, APublishingThatFailsLeavesThePathTemporary) {
   EXPECT_FALSE(fs::exists(folder / "work"));
   const TemporaryPath one(make_private_folder()), other(make_private_folder());
   EXPECT_NE(one.path(), other.path());
-  fs::remove_all(folder);
 }
 
 TEST(StopRequest, ASecondOneAtTheEndOfAStoppedCommandSaysNothing) {
-  const fs::path folder = scratch("stop_request_second");
+  const test_support::ScratchFolder folder;
   const fs::path said = folder / "said";
   const int status = exit_code_of([&] {
     if (!std::freopen(said.c_str(), "w", stderr)) _exit(1);
@@ -229,7 +218,6 @@ TEST(StopRequest, ASecondOneAtTheEndOfAStoppedCommandSaysNothing) {
   EXPECT_EQ(status, static_cast<int>(ExitCode::interrupted));
   EXPECT_EQ(read_file(said), "");
   EXPECT_FALSE(fs::exists(folder / "half"));
-  fs::remove_all(folder);
 }
 
 TEST(StopRequest, WritingBeyondALimitOrToAClosedPipeIsAnError) {
@@ -244,7 +232,7 @@ TEST(StopRequest, WritingBeyondALimitOrToAClosedPipeIsAnError) {
 }
 
 TEST(StopRequest, ChildProcessesGetTheUsualSignals) {
-  const fs::path folder = scratch("stop_request_child");
+  const test_support::ScratchFolder folder;
   const int status = exit_code_of([&] {
     take_over_signals();
     _exit(run_program(
@@ -256,7 +244,6 @@ TEST(StopRequest, ChildProcessesGetTheUsualSignals) {
   const std::string masks = read_file(folder / "masks");
   EXPECT_TRUE(masks.starts_with("SigBlk:\t0000000000000000\n")) << masks;
   EXPECT_EQ(std::stoull(masks.substr(masks.rfind('\t') + 1), nullptr, 16) & 0x7fffffff, 0U) << masks;
-  fs::remove_all(folder);
 }
 
 TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {

@@ -101,8 +101,7 @@ TEST(TttCheck, TokensAndTargetsAfterACutAreChanged) {
   EXPECT_EQ(passes[2].kept[1].losses, 3u) << "the second window has two cuts";
 }
 
-// A run with the adapters of smuggling.cpp, which behave while they are probed. `window`: the length of the
-// windows in which they do not; 0: all.
+// Adapters of smuggling.cpp behave while they are probed. `window`: the length of the windows in which they do not; 0: all.
 class Smuggled {
  public:
   Smuggled(const std::string& how, std::int64_t window, TttCheck check)

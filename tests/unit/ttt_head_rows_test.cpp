@@ -1,5 +1,4 @@
-// Windows with only some scored positions. Losses and gradients of the adapters are those of the window in which every
-// position is scored and the others have weight 0. The last block computes the scored rows alone.
+// Windows with only some scored positions: losses and gradients are those of all positions with weight 0 for the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// Test-time training as a whole on a tiny model: determinism, what is reported, the collapse detector, chunk
-// sizes by length, bf16, and refusals.
+// Test-time training as a whole on a tiny model.
 #include "framework/ttt/ttt_scorer.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +40,7 @@ Outcome run(const TttRunner::Options& options, const TttConfig& config, std::vec
   return outcome;
 }
 
-// Where windows are of many shapes, building their programs takes seconds, in which a signal must not wait. In a process of
-// its own, because signals are taken over before there are threads.
+// Building programs of many shapes takes seconds. In a process of its own: signals are taken over before there are threads.
 TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto build_when_stopped = [] {
@@ -63,8 +61,7 @@ TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
   EXPECT_EXIT(build_when_stopped(), ::testing::ExitedWithCode(7), "");
 }
 
-// The backend draws, from keys of 16 bytes, the numbers of the stream, element by element. So the first values of a document's
-// adapters do not depend on the documents that share its batch.
+// The first values of a document's adapters do not depend on the documents that share its batch.
 TEST(TttScorer, TheBackendDrawsTheAdaptersFirstValues) {
   TttRunner runner(tiny_options());
   const PhiloxDraws& draws = *runner.options().draws;
@@ -93,8 +90,7 @@ TEST(TttScorer, TheBackendDrawsTheAdaptersFirstValues) {
   ttt.run();
 }
 
-// The baseline of the gain is the same windows: where nothing is learned the gain is nothing, though the windows
-// differ from the evaluation's rows.
+// The baseline of the gain is the same windows: where nothing is learned the gain is nothing.
 TEST(TttScorer, WithoutLearningThereIsNoGain) {
   TttRunner::Options options = tiny_options();
   options.base = "none";
@@ -311,9 +307,7 @@ TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {
   EXPECT_TRUE(contains(refusal(runner.adapters(), *runner.base(), 17), "chunks of at least one row"));
 }
 
-// metrics.jsonl is a file that anything may have happened to: only earlier test-time training and what is
-// no object go. An unfinished last line is what a killed run leaves; any other damaged line is somebody's
-// to look at.
+// Only earlier test-time training, what is no object and an unfinished last line go; any other damaged line stays.
 TEST(TttOutputs, KeepsWhatIsNotOfTestTimeTraining) {
   const test_support::ScratchFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";

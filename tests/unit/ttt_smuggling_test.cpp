@@ -1,5 +1,4 @@
-// Plugins that carry tokens into scores which come before them are stopped: by the row guard while they
-// record, by the probe where they bring kernels; ttt_check_test.cpp tests the check of real windows. The plugins are tests/unit/ttt_plugins/smuggling.cpp and reaching.cpp.
+// The plugins of tests/unit/ttt_plugins carry tokens into scores which come before them: the row guard and the probe stop them.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -1,5 +1,4 @@
-// Score transforms in test-time training: the order in which they learn, and what they change. A peeking one is refused, and an
-// interrupted run continues with the same bits.
+// Score transforms in test-time training: the order in which they learn, what they change, refusals and resuming.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,11 +18,12 @@ const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
 constexpr const char* kNgram = "order = 3\nthreshold = 0.4\nboost = 1.75";
 
 // Text of few words, so that contexts come again.
-std::vector<std::uint16_t> repeating_stream() {
-  std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  for (std::uint16_t& token : tokens) token = token == 1 ? 1 : static_cast<std::uint16_t>(2 + token % 3);
-  return tokens;
-}
+const std::vector<std::uint16_t> tokens = [] {
+  std::vector<std::uint16_t> made_up = made_up_stream(kLengths);
+  for (std::uint16_t& token : made_up) token = token == 1 ? 1 : static_cast<std::uint16_t>(2 + token % 3);
+  return made_up;
+}();
+const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
 
 TttRunner::Options with_transform(TransformOrder order, const std::string& keys = kNgram) {
   TttRunner::Options options = tiny_options();
@@ -63,7 +63,7 @@ class NaiveNgrams {
 using Proposed = std::map<std::int64_t, std::vector<int>>;  // by target
 
 // What a feed proposes for the batches of a plan, asked as a run asks.
-Proposed fed(TransformOrder order, const std::vector<std::uint16_t>& tokens, const DocumentPlan& plan) {
+Proposed fed(TransformOrder order) {
   const auto transform = make_plugin<Transform>(PluginKind::transform, "ngram_tilt", kNgram);
   TransformFeed feed(*transform, order, tokens, plan, kTinyVocabulary, 3);
   Proposed proposed;
@@ -80,8 +80,6 @@ Proposed fed(TransformOrder order, const std::vector<std::uint16_t>& tokens, con
 }
 
 TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
-  const std::vector<std::uint16_t> tokens = repeating_stream();
-  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
   NaiveNgrams ngrams;
   Proposed expected;
   std::map<int, std::vector<int>> histories;
@@ -102,14 +100,12 @@ TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
       }
     }
   }
-  const Proposed found = fed(TransformOrder::queue, tokens, plan);
+  const Proposed found = fed(TransformOrder::queue);
   EXPECT_EQ(found, expected);
   EXPECT_GT(std::ranges::count_if(found, [](const auto& p) { return !p.second.empty(); }), 20);
 }
 
 TEST(TransformFeed, DocumentOrderKnowsTheDocumentAlone) {
-  const std::vector<std::uint16_t> tokens = repeating_stream();
-  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
   Proposed expected;
   for (const Document& document : plan.documents) {
     if (document.length < 2) continue;
@@ -121,13 +117,11 @@ TEST(TransformFeed, DocumentOrderKnowsTheDocumentAlone) {
       history.push_back(tokens[static_cast<std::size_t>(i)]);
     }
   }
-  EXPECT_EQ(fed(TransformOrder::document, tokens, plan), expected);
+  EXPECT_EQ(fed(TransformOrder::document), expected);
 }
 
 // The record's way: one text from the first to the last token, seeded with its own first target.
 TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
-  const std::vector<std::uint16_t> tokens = repeating_stream();
-  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
   NaiveNgrams ngrams;
   std::vector<int> history = {tokens[1]};
   Proposed expected;
@@ -136,7 +130,7 @@ TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
     ngrams.learn(history, tokens[i]);
     history.push_back(tokens[i]);
   }
-  EXPECT_EQ(fed(TransformOrder::file, tokens, plan), expected);
+  EXPECT_EQ(fed(TransformOrder::file), expected);
 }
 
 struct Outcome {
@@ -144,8 +138,8 @@ struct Outcome {
   std::vector<float> losses;
 };
 
-Outcome run(const TttRunner::Options& options, const std::vector<std::uint16_t>& tokens,
-            std::vector<TttStanding>* standings = nullptr, const TttStanding* from = nullptr) {
+Outcome run(const TttRunner::Options& options, std::vector<TttStanding>* standings = nullptr,
+            const TttStanding* from = nullptr) {
   TttRunner runner(options);
   runner.set_random_parameters(3);
   refresh_copies(runner.model().store, runner.model().layouts);
@@ -158,20 +152,17 @@ Outcome run(const TttRunner::Options& options, const std::vector<std::uint16_t>&
   return outcome;
 }
 
-// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain
-// loss, so that without the transform the same scores come out.
+// Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
 TEST(TttTransform, ChangesScoresAndNothingElse) {
-  const std::vector<std::uint16_t> tokens = repeating_stream();
-  const Outcome plain = run(tiny_options(), tokens);
+  const Outcome plain = run(tiny_options());
   EXPECT_EQ(plain.report.untransformed.tokens, 0u);
-  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     SCOPED_TRACE(word_of(order));
-    const Outcome tilted = run(with_transform(order), tokens);
+    const Outcome tilted = run(with_transform(order));
     EXPECT_EQ(tilted.report.untransformed.loss_nats, plain.report.sums.loss_nats);
     EXPECT_EQ(tilted.report.untransformed.tokens, plain.report.sums.tokens);
     int hits = 0, misses = 0;
-    for (const auto& [target, proposal] : fed(order, tokens, plan)) {
+    for (const auto& [target, proposal] : fed(order)) {
       const auto at = static_cast<std::size_t>(target);
       const double change = static_cast<double>(tilted.losses[at]) - static_cast<double>(plain.losses[at]);
       if (proposal.empty()) {
@@ -211,14 +202,13 @@ TEST(TransformedLoss, ProbabilitiesSumToOne) {
 }
 
 TEST(TttTransform, AnInterruptedRunGoesOnToTheBit) {
-  const std::vector<std::uint16_t> tokens = repeating_stream();
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     SCOPED_TRACE(word_of(order));
     std::vector<TttStanding> standings;
-    const Outcome whole = run(with_transform(order), tokens, &standings);
+    const Outcome whole = run(with_transform(order), &standings);
     ASSERT_EQ(standings.size(), 3u);
     for (const TttStanding& standing : standings) {
-      const Outcome continued = run(with_transform(order), tokens, nullptr, &standing);
+      const Outcome continued = run(with_transform(order), nullptr, &standing);
       EXPECT_EQ(continued.losses, whole.losses);
       EXPECT_EQ(continued.report.sums.loss_nats, whole.report.sums.loss_nats);
       EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
@@ -235,16 +225,13 @@ TttRunner::Options flawed(const std::string& how) {
 }
 
 TEST(TttTransform, APeekingTransformIsRefused) {
-  const std::vector<std::uint16_t> tokens = repeating_stream();
-  EXPECT_GT(run(flawed("not_at_all"), tokens).report.sums.tokens, 0u);
-  const std::string text =
-      sentence_of(ExitCode::bad_configuration, [&] { run(flawed("remembers"), tokens); });
-  EXPECT_TRUE(contains(text, "[ttt.transform]", "knows more than the tokens before it"));
-  EXPECT_TRUE(contains(sentence_of([&] { run(flawed("outside"), tokens); }), "the vocabulary has 24"));
+  EXPECT_GT(run(flawed("not_at_all")).report.sums.tokens, 0u);
+  EXPECT_TRUE(refuses([&] { run(flawed("remembers")); }, ExitCode::bad_configuration, "[ttt.transform]",
+                      "knows more than the tokens before it"));
+  EXPECT_TRUE(refuses([&] { run(flawed("outside")); }, "the vocabulary has 24"));
 }
 
-// The probe finds a host that tells a token before it asks for the proposal, as it would find one that tells
-// later ones; and it has something to find it by.
+// The probe finds a host that tells a token before it asks for the proposal.
 TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
   const auto transform =
       make_plugin<Transform>(PluginKind::transform, "ngram_tilt", "order = 16\nthreshold = 0.8");

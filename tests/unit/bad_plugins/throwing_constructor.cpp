@@ -1,5 +1,4 @@
-// A schedule whose constructor always throws, with the values of its keys in the sentence: what the SDK's
-// wrapper makes of declarations, values and exceptions, seen from the host.
+// A schedule whose constructor always throws, with the values of its keys in the sentence.
 #include <mulligan/schedule.hpp>
 
 #include <sstream>

@@ -12,20 +12,6 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 
-enum Way : int {
-  bias,
-  factor,
-  no_gradient,
-  wrong_gradient,
-  forgets_output_gradient,
-  negative_steps,
-  nan_weight,
-  impure_plan
-};
-constexpr const char* kWays[] = {
-    "bias",           "factor",     "no_gradient", "wrong_gradient", "forgets_output_gradient",
-    "negative_steps", "nan_weight", "impure_plan"};
-
 struct Config {
   std::string how = "bias";
 };
@@ -84,9 +70,7 @@ class Flawed : public sdk::Adapters {
               "bias|factor|no_gradient|wrong_gradient|forgets_output_gradient|negative_steps|nan_weight|impure_plan")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>()};
 
-  explicit Flawed(const Config& config) {
-    while (config.how != kWays[way_]) ++way_;
-  }
+  explicit Flawed(const Config& config) : how_(config.how) {}
 
   std::vector<sdk::Adapter> declare(const sdk::Tap& tap) const override {
     if (std::string(tap.kind) != "mlp_down") return {};
@@ -99,26 +83,26 @@ class Flawed : public sdk::Adapters {
   }
   void record_backward(sdk::Recorder& recorder, const sdk::Tap&,
                        const sdk::TapBackward& backward) const override {
-    if (way_ == no_gradient) return;
+    if (how_ == "no_gradient") return;
     recorder.launch(Backward::name,
                     {backward.output_gradient, backward.forward.adapters[0], backward.forward.saved[0],
                      backward.gradients[0]},
                     {{"factor", multiplies()},
-                     {"scale", way_ == wrong_gradient ? 1.2 : 1.0},
-                     {"forget", way_ == forgets_output_gradient}});
+                     {"scale", how_ == "wrong_gradient" ? 1.2 : 1.0},
+                     {"forget", how_ == "forgets_output_gradient"}});
   }
 
   void plan(const sdk::Chunk& booked, sdk::Step& step) const override {
     if (booked.chunk < 0) return;
-    if (way_ == negative_steps) step.gradient_steps = -1;
-    if (way_ == nan_weight) step.weights[booked.documents - 1] = std::numeric_limits<double>::quiet_NaN();
-    if (way_ == impure_plan) step.gradient_steps = ++calls_;
+    if (how_ == "negative_steps") step.gradient_steps = -1;
+    if (how_ == "nan_weight") step.weights[booked.documents - 1] = std::numeric_limits<double>::quiet_NaN();
+    if (how_ == "impure_plan") step.gradient_steps = ++calls_;
   }
 
  private:
   mutable std::int64_t calls_ = 0;
-  bool multiplies() const { return way_ == factor || way_ == forgets_output_gradient; }
-  int way_ = 0;
+  bool multiplies() const { return how_ == "factor" || how_ == "forgets_output_gradient"; }
+  std::string how_;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// A schedule that breaks its contract in the way that `how` says; `from_step` is the first step (from 1) that
-// it does so in.
+// A schedule that breaks its contract in the way that `how` says, from step `from_step` (from 1) on.
 #include <mulligan/schedule.hpp>
 
 #include <cmath>

@@ -1,5 +1,4 @@
-// A wrapper plugin with a chosen flaw. Without a flaw, the master goes on from halfway between the weights at rest
-// before and after the update.
+// A wrapper with a chosen flaw. Sound, the master goes on from halfway between the weights at rest before and after the update.
 #include <mulligan/wrapper.hpp>
 
 #include <string>
@@ -24,7 +23,7 @@ class FlawedWrapper : public sdk::Wrapper {
   std::uint32_t scalar_count() const override { return 1; }
 
   void record(sdk::Recorder& recorder, std::span<const sdk::WrappedParameter> parameters,
-              sdk::Value scalars) override {
+              sdk::Value) override {
     for (const sdk::WrappedParameter& p : parameters) {
       const mlg_tensor type = recorder.describe(p.master);
       const std::string name = config_.how == "misnames" ? "state" : p.name;
@@ -42,7 +41,6 @@ class FlawedWrapper : public sdk::Wrapper {
       recorder.launch("cast", {p.master, p.rest});
       recorder.launch("axpby", {p.rest, before, p.master},
                       {{"alpha", 0.5}, {"beta", 0.5}, {"accumulate_y", 0}});
-      (void)scalars;
     }
   }
 

@@ -1,5 +1,4 @@
-// An optimiser for adapters that uses values of the program which it was not given, such as the tokens of the window, the targets or
-// the boundaries of the documents.
+// An optimiser for adapters that uses values of the program which it was not given.
 #include <mulligan/optimizer.hpp>
 
 #include <string>

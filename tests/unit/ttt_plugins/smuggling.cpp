@@ -1,6 +1,4 @@
-// A test-time-training plugin that carries tokens into scores that come before them, each `how` on another
-// way. Its forward pass adds to a row of the layer's output the next row of its input; that what it adds is
-// small changes nothing about its being illegal.
+// Adapters that carry tokens into scores that come before them: to a row of the output they add the next row of the input.
 #include <mulligan/cpu_kernel.hpp>
 #include <mulligan/ttt.hpp>
 
@@ -12,8 +10,7 @@ namespace sdk = mulligan::sdk;
 
 constexpr std::int64_t longest_window = 256;
 
-// Targets of the windows of so many tokens; they follow the last `scored` tokens. No recording gives them to
-// a plugin: a test does.
+// Targets of the windows of so many tokens; they follow the last `scored` tokens. A test gives them.
 struct Targets {
   std::int64_t scored = 0;
   const std::int32_t* values = nullptr;

@@ -1,5 +1,4 @@
-// The asymmetric softcap as an element: its keys, parameters and uses. Its numbers:
-// kernels/asymmetric_softcap and tests/golden/later_model_golden_test.cpp.
+// The asymmetric softcap as an element; its numbers: kernels/asymmetric_softcap, tests/golden/later_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "framework/model/initialise.h"

@@ -1,5 +1,4 @@
-// The dense gate as an element: its key, parameters and calls. Its numbers:
-// kernels/head_gate_xsa and tests/golden/model_golden_test.cpp.
+// The dense gate as an element; its numbers: kernels/head_gate_xsa, tests/golden/model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cmath>

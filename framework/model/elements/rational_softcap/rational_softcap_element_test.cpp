@@ -1,5 +1,4 @@
-// The rational softcap as an element: off by default, and where it is recorded. Its numbers:
-// kernels/rational_softcap and tests/golden/arena_model_golden_test.cpp.
+// The rational softcap as an element; its numbers: kernels/rational_softcap, tests/golden/arena_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/support/element_testing.h"

@@ -1,5 +1,4 @@
-// The smear gate as an element: its keys, parameters and place. Its numbers:
-// kernels/smear_gate and tests/golden/elements_golden_test.cpp.
+// The smear gate as an element; its numbers: kernels/smear_gate, tests/golden/elements_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "framework/model/elements/smear_gate/config.h"

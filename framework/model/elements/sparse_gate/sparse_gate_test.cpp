@@ -1,5 +1,4 @@
-// The sparse gate as an element: its keys, parameters and calls.
-// Its numbers: tests/golden/later_model_golden_test.cpp.
+// The sparse gate as an element; its numbers: tests/golden/later_model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "framework/model/initialise.h"
@@ -18,8 +17,7 @@ TEST(SparseGateElement, HasAWeightOfTheWindowInEachLayerThatBeginsAtZero) {
   EXPECT_EQ(initial_values(own[0], 7), std::vector<float>(20, 0.0F));
 }
 
-// One call with XSA, as the dense gate; the window of the weight is widened once for each layer, however
-// often it runs.
+// The weight's window is widened once for each layer, however often the layer runs.
 TEST(SparseGateElement, SharesACallWithXsa) {
   const std::vector<std::string> keys = {on, "model.xsa_last_layers=2", "model.loop.first=0",
                                          "model.loop.last=1", "model.loop.extra_passes=1"};

@@ -1,5 +1,4 @@
-// XSA as an element: its key and the layers it acts in. Its numbers:
-// kernels/head_gate_xsa and tests/golden/model_golden_test.cpp.
+// XSA as an element; its numbers: kernels/head_gate_xsa, tests/golden/model_golden_test.cpp.
 #include <gtest/gtest.h>
 
 #include "tests/support/element_testing.h"
