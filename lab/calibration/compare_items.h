@@ -37,9 +37,8 @@ std::string comparison_text(const std::vector<SetComparison>& sets, const std::v
 std::string comparison_json(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
 
 // For each set its figures and bins, then its subjects with their counts.
-std::string calibration_text(const std::vector<ItemSet>& sets, int bins = default_bins);
+std::string calibration_text(const std::vector<ItemSet>& sets);
 // `weights`: the weights that answered.
-std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights,
-                             int bins = default_bins);
+std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights);
 
 }  // namespace mulligan::calibration

@@ -24,15 +24,14 @@ Item item_of(const Json& object) {
 
 }  // namespace
 
-Calibration calibrate_items(const std::vector<Item>& items, int bins) {
+Calibration calibrate_items(const std::vector<Item>& items) {
   std::vector<Prediction> predictions;
   predictions.reserve(items.size());
   for (const Item& item : items) predictions.push_back(item.prediction);
-  return measure_calibration(predictions, bins);
+  return measure_calibration(predictions);
 }
 
-std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items,
-                                                                    int bins) {
+std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<Prediction>> by_subject;
   for (const Item& item : items) {
@@ -42,7 +41,7 @@ std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::v
   std::vector<std::pair<std::string, Calibration>> found;
   if (order.size() < 2) return found;
   for (const std::string& subject : order)
-    found.emplace_back(subject, measure_calibration(by_subject[subject], bins));
+    found.emplace_back(subject, measure_calibration(by_subject[subject]));
   return found;
 }
 

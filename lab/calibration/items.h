@@ -27,9 +27,8 @@ struct ItemSet {
 
 // The calibration of all items, and of each subject in the order of first occurrence. If there are fewer than two subjects,
 // only the whole is given.
-Calibration calibrate_items(const std::vector<Item>& items, int bins = default_bins);
-std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items,
-                                                                    int bins = default_bins);
+Calibration calibrate_items(const std::vector<Item>& items);
+std::vector<std::pair<std::string, Calibration>> calibrate_subjects(const std::vector<Item>& items);
 
 // Writes items as JSON lines, and reads them. Reading throws data_error that names file and line.
 std::string items_text(const std::vector<ItemSet>& sets);

@@ -51,11 +51,9 @@ struct Comparison {
 // precision has one without.
 std::vector<Comparison> comparisons(const std::vector<Measurement>& measurements);
 
-// A row for each comparison (difference.h). A row for each precision has the bytes of its weights and, if requested, its score.
-// Ends with a newline.
-std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options);
-// The same for several runs with the same measurements: a Markdown table with mean, standard deviation and n. Flips count per
-// thousand tokens; a text that does not diverge counts with its length.
+// A Markdown table of runs with the same measurements: mean, standard deviation and n. A row for each comparison; a row for each
+// precision has the bytes of its weights and, if requested, its score. Flips count per thousand tokens; a text that does not
+// diverge counts with its length.
 std::string probe_markdown(const std::vector<std::vector<Measurement>>& runs, const ProbeOptions& options);
 // Of one run, named `weights`.
 std::string probe_json(const std::vector<Measurement>& measurements, const ProbeOptions& options,

@@ -1,4 +1,4 @@
-#include "lab/task_vectors/pack.h"
+#include "lab/task_vectors/task_vectors.h"
 
 #include <fmt/format.h>
 #include <algorithm>

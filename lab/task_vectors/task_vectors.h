@@ -64,4 +64,14 @@ Model unpacked(const TaskVectors& vectors, const std::string& source, const Mode
 void load_task(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task,
                TensorStore& store, const std::vector<ParameterLayout>& layouts);
 
+struct PackOptions {
+  int bits = 4;       // of each task, 2 to 8
+  int base_bits = 0;  // of the mean of all tasks, 2 to 8; 0: none (TVQ)
+};
+
+// Quantises models[t] - base, one parameter at a time. Memory is that of the codes and of one parameter of all models. Throws
+// config_error for bits outside of their range, no model, or two of one name. Throws data_error if a model has other parameters
+// than the base, if a value is not finite, or if the weights could not be unpacked as finite numbers.
+TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options);
+
 }  // namespace mulligan::task_vectors

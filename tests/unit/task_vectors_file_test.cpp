@@ -11,7 +11,7 @@
 #include "framework/data/data_identity.h"
 #include "framework/run/weights.h"
 #include "lab/task_vectors/model_file.h"
-#include "lab/task_vectors/pack.h"
+#include "lab/task_vectors/task_vectors.h"
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
