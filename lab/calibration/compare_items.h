@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lab/calibration/calibration.h"
-#include "lab/calibration/items.h"
 
 namespace mulligan::calibration {
 

@@ -6,7 +6,9 @@
 // takes bits + base_bits / T bits per weight, and two f64 for each tensor of each task and of the mean.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -73,5 +75,19 @@ struct PackOptions {
 // config_error for bits outside of their range, no model, or two of one name. Throws data_error if a model has other parameters
 // than the base, if a value is not finite, or if the weights could not be unpacked as finite numbers.
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options);
+
+enum class MergeMethod { task_arithmetic, average, ties };
+
+struct MergeOptions {
+  MergeMethod method = MergeMethod::task_arithmetic;
+  double scale = 1;   // finite
+  double keep = 0.2;  // of ties, above 0 to 1
+};
+
+// The merged weights, parameter by parameter in the base's order. Throws config_error for options outside of their range or no
+// models. Throws data_error if a model has other parameters than the base, or the result is not finite. Reads each model once,
+// `ties` three times. Memory is one parameter of all models; `ties` also needs the magnitudes of one model.
+void merge(const Model& base, const std::vector<Model>& models, const MergeOptions& options,
+           const std::function<void(std::size_t index, std::vector<float> values)>& take);
 
 }  // namespace mulligan::task_vectors

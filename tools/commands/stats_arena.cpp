@@ -11,7 +11,6 @@
 #include "framework/core/printable.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/report_page/run_observations.h"
-#include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 #include "tools/stats/markdown_table.h"
 
