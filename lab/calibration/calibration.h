@@ -1,4 +1,4 @@
-// Calibration: how well a model's confidence predicts whether its answers are right.
+// Calibration: how well a model's confidence predicts whether its answers are right; and the answered items.
 #pragma once
 
 #include <cstddef>

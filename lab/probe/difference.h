@@ -1,4 +1,4 @@
-// Differences between two computations of the same thing: logits, and greedy continuations of texts.
+// A model's logits and greedy continuations in batches of several sizes, and the differences between two computations of them.
 #pragma once
 
 #include <cstdint>

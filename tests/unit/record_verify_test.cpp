@@ -1,6 +1,6 @@
 // submission.json and logs of runs, of this program and of the challenge's publications. What mulligan record --verify refuses: a
 // folder is sound, then one thing in it is changed, and the right check reports it.
-#include "tools/record/verify.h"
+#include "tools/record/make_submission.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -26,7 +26,6 @@
 #include "tools/commands/score_words.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/record/make_submission.h"
-#include "tools/record/verify.h"
 #include "tools/report_page/run_record.h"
 
 namespace mulligan {

@@ -1,4 +1,5 @@
-// What a graph costs: floating-point operations of its matmuls and attention, bytes of its arguments.
+// The cards that costs are estimated for, and what a graph costs: floating-point operations of its matmuls and attention, bytes of
+// its arguments.
 #pragma once
 
 #include <cstdint>

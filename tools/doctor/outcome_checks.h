@@ -1,4 +1,4 @@
-// Checks of what a run found while it trained and at its end: D26 to D28 and D36.
+// Checks of what a run found while it trained and at its end (D26 to D28 and D36), and of a finished run's own files.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Documents into token shards.
+// Documents into token shards, and how much of their text is symbols.
 #pragma once
 
 #include <cstdint>

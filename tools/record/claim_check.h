@@ -1,4 +1,4 @@
-// ClaimCheck: one check of a submission in progress.
+// A submission's folder on the disk, and ClaimCheck: one check of it in progress.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // The rules by which the optimiser benchmark of Modded-NanoGPT (docs/arena.md) takes a result, and holds one against
-// another. A result is a number of steps; what is compared are validation losses in nats per token.
+// another. A result is a number of steps; what is compared are validation losses in nats per token. The logs that are published with results are read here, too.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The table of a sweep.
+// The tables of a sweep: scores, and mean training losses.
 #include <fmt/format.h>
 
 #include <algorithm>
