@@ -24,8 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Paths; empty: not wanted.
-struct MetricsExport {
+struct ReportArguments {
+  std::vector<std::string> runs;
+  std::vector<std::string> others;  // that the page of one run ends in a comparison with
+  std::vector<std::string> tables;  // folders; in place of runs
+  std::string output;
+  bool overwrite = false;
+  // Paths; empty: not wanted.
   std::string tensorboard;  // folder for an event file
   std::string csv;          // table with a row per reported step
 };
@@ -43,33 +48,25 @@ fs::path event_file(const fs::path& folder, double started) {
 }
 
 // Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
-void export_metrics(const std::string& run, const MetricsExport& wanted) {
+void export_metrics(const ReportArguments& arguments) {
+  const std::string& run = arguments.runs.front();
   const fs::path metrics = RunFiles{run}.metrics();
   if (!fs::exists(metrics))
     throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", run);
   for (const std::string& doubt : report::read_run(run).doubts) print_warning(printable(doubt));
   const MetricsHistory history = read_metrics(metrics);
   const std::vector<Scalar> scalars = scalars_of(history);
-  if (!wanted.csv.empty()) {
-    write_file_atomically(wanted.csv, csv_table(scalars));
-    fmt::print("{}\n", wanted.csv);
+  if (!arguments.csv.empty()) {
+    write_file_atomically(arguments.csv, csv_table(scalars));
+    fmt::print("{}\n", arguments.csv);
   }
-  if (wanted.tensorboard.empty()) return;
+  if (arguments.tensorboard.empty()) return;
   const double started = start_of(metrics, history);
-  const fs::path file = event_file(wanted.tensorboard, started);
-  fs::create_directories(wanted.tensorboard);
+  const fs::path file = event_file(arguments.tensorboard, started);
+  fs::create_directories(arguments.tensorboard);
   write_file_atomically(file, tensorboard_events(scalars, started));
   fmt::print("{}\n", file.string());
 }
-
-struct ReportArguments {
-  std::vector<std::string> runs;
-  std::vector<std::string> others;  // that the page of one run ends in a comparison with
-  std::vector<std::string> tables;  // folders; in place of runs
-  std::string output;
-  bool overwrite = false;
-  MetricsExport metrics;
-};
 
 void report_run(const ReportArguments& arguments) {
   const std::string& directory = arguments.runs.front();
@@ -107,10 +104,10 @@ void make_report(const ReportArguments& arguments) {
     throw config_error(
         "a report is of run directories, or of folders of tables with --tables; name one of them.");
   }
-  if (!arguments.metrics.tensorboard.empty() || !arguments.metrics.csv.empty()) {
+  if (!arguments.tensorboard.empty() || !arguments.csv.empty()) {
     if (arguments.runs.size() != 1)
       throw config_error("--tensorboard and --csv are of one run directory; name one.");
-    return export_metrics(arguments.runs.front(), arguments.metrics);
+    return export_metrics(arguments);
   }
   if (!arguments.tables.empty()) return report_tables(arguments);
   arguments.runs.size() == 1 ? report_run(arguments) : compare_runs(arguments);
@@ -156,10 +153,9 @@ void add_report_command(CLI::App& app) {
         ->excludes(tables)
         ->excludes(output);
   };
-  add_export("--tensorboard", arguments->metrics.tensorboard, "FOLDER",
+  add_export("--tensorboard", arguments->tensorboard, "FOLDER",
              "In place of the page: folder for an event file; draw it with: tensorboard --logdir FOLDER");
-  add_export("--csv", arguments->metrics.csv, "FILE",
-             "In place of the page: table with a row per reported step");
+  add_export("--csv", arguments->csv, "FILE", "In place of the page: table with a row per reported step");
   command->callback([arguments] { make_report(*arguments); });
 }
 
