@@ -76,6 +76,15 @@ struct PackOptions {
 // than the base, if a value is not finite, or if the weights could not be unpacked as finite numbers.
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options);
 
+// Merging: one model of several that were fine-tuned from one base.
+//
+// With tau_t = theta_t - theta_base, T of them, all sums in f64 and rounded to f32 once:
+//   task_arithmetic  theta_base + scale sum_t tau_t                         (Ilharco et al., arXiv 2212.04089)
+//   average          theta_base + scale mean_t tau_t; scale 1 is the mean of the models
+//   ties             theta_base + scale m, with m by trim, elect and merge  (Yadav et al., arXiv 2306.01708):
+//                    of each tau_t only the `keep` share of largest magnitude over all weights stays (equal ones
+//                    at the border all stay); each weight's sign is that of the sum of what stays (where that
+//                    is 0: the sign that most weights have); m = mean of what stays and has this sign, 0 without
 enum class MergeMethod { task_arithmetic, average, ties };
 
 struct MergeOptions {

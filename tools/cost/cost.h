@@ -21,7 +21,7 @@ struct Card {
   double memory_bytes = 0;
   double cache_bytes = 0;  // the second-level cache, shared by all multiprocessors
 
-  // What a step is expected to reach; card.cpp says where each comes from.
+  // What a step is expected to reach; cost.cpp says where each comes from.
   double sustained_bytes_per_second = 0;          // kernels that read and write memory once
   double wide_product_flops_per_second = 0;       // bf16, ProductClass::wide
   double layer_product_flops_per_second = 0;      // bf16, ProductClass::layer

@@ -1,5 +1,6 @@
 // The rules by which the optimiser benchmark of Modded-NanoGPT (docs/arena.md) takes a result, and holds one against
-// another. A result is a number of steps; what is compared are validation losses in nats per token. The logs that are published with results are read here, too.
+// another. A result is a number of steps; what is compared are validation losses in nats per token. The logs that are published with results
+// (docs/arena.md, "Results") are read here, too.
 #pragma once
 
 #include <cstdint>
