@@ -71,10 +71,10 @@ struct TrainingLoss {
 
 // What the training of one row with one seed took. Figures that were not measured are absent.
 struct SweepCost {
-  double tokens_per_second = 0;             // of all ranks
+  std::optional<double> tokens_per_second;  // of all ranks
   std::optional<double> seconds_to_target;  // of training, to the first report of a mean loss at the target
-  double process_bytes = 0;                 // peak of the first rank's process
-  double device_bytes = 0;                  // peak of what its backend had allocated
+  std::optional<double> process_bytes;      // peak of the first rank's process
+  std::optional<double> device_bytes;       // peak of what its backend had allocated
   std::optional<double> joules, joules_per_token;
   std::vector<std::string> energy_absent;  // why
 };

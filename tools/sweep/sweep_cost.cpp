@@ -71,10 +71,10 @@ SweepCost read_cost(const std::filesystem::path& directory, double target_loss_n
 }
 
 nlohmann::ordered_json cost_json(const SweepCost& cost) {
-  return {{"tokens_per_second", cost.tokens_per_second},
+  return {{"tokens_per_second", value_or_null<Json>(cost.tokens_per_second)},
           {"seconds_to_target", value_or_null<Json>(cost.seconds_to_target)},
-          {"process_bytes", cost.process_bytes},
-          {"device_bytes", cost.device_bytes},
+          {"process_bytes", value_or_null<Json>(cost.process_bytes)},
+          {"device_bytes", value_or_null<Json>(cost.device_bytes)},
           {"joules", value_or_null<Json>(cost.joules)},
           {"joules_per_token", value_or_null<Json>(cost.joules_per_token)},
           {"energy_absent", cost.energy_absent}};
@@ -84,25 +84,20 @@ std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result) {
   std::vector<RowCost> rows;
   const bool bits = sweep.metric == "val_bpb";
   for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
-    RowCost row{sweep.rows[i].name, sweep.rows[i].ranks, {}, {}, {}, {}, {}, {}, {}, false};
-    const std::size_t seeds = result.cells[i].size();
-    const auto add = [](std::vector<double>& values, const std::optional<double>& value) {
-      if (value) values.push_back(*value);
+    const auto of_seeds = [&](std::optional<double> SweepCost::*figure) {
+      std::vector<double> values;
+      for (const SweepCell& cell : result.cells[i]) {
+        if (!cell.cost || !((*cell.cost).*figure)) return std::vector<double>();
+        values.push_back(*((*cell.cost).*figure));
+      }
+      return values;
     };
-    for (const SweepCell& cell : result.cells[i]) {
-      row.metric.push_back(bits ? cell.without.val_bpb : cell.without.val_loss_nats);
-      if (!cell.cost) continue;
-      row.tokens_per_second.push_back(cell.cost->tokens_per_second);
-      row.process_bytes.push_back(cell.cost->process_bytes);
-      row.device_bytes.push_back(cell.cost->device_bytes);
-      add(row.seconds_to_target, cell.cost->seconds_to_target);
-      add(row.joules, cell.cost->joules);
-      add(row.joules_per_token, cell.cost->joules_per_token);
-    }
-    for (auto* values : {&row.seconds_to_target, &row.joules, &row.joules_per_token}) {
-      if (values->size() < seeds) values->clear();
-    }
-    rows.push_back(std::move(row));
+    rows.push_back({sweep.rows[i].name, sweep.rows[i].ranks, of_seeds(&SweepCost::tokens_per_second),
+                    of_seeds(&SweepCost::seconds_to_target), of_seeds(&SweepCost::process_bytes),
+                    of_seeds(&SweepCost::device_bytes), of_seeds(&SweepCost::joules),
+                    of_seeds(&SweepCost::joules_per_token)});
+    for (const SweepCell& cell : result.cells[i])
+      rows.back().metric.push_back(bits ? cell.without.val_bpb : cell.without.val_loss_nats);
   }
   const bool energy = std::ranges::none_of(rows, [](const RowCost& row) { return row.joules.empty(); });
   for (RowCost& row : rows) {
