@@ -100,7 +100,7 @@ function(mulligan_unity target)
 endfunction()
 
 # mulligan_kernel_files(OUT PATTERN): the files of that name in the folders of kernels. The name says who compiles it:
-# op*.cpp the module graph, formula.h the doctor, cpu*.cpp and cuda*.c* the backends, *_test.cpp the kernel tests.
+# op*.cpp the module graph, cpu*.cpp and cuda*.c* the backends, *_test.cpp the kernel tests.
 set(MULLIGAN_KERNELS "${PROJECT_SOURCE_DIR}/kernels")
 function(mulligan_kernel_files out pattern)
   file(GLOB files CONFIGURE_DEPENDS "${MULLIGAN_KERNELS}/*/${pattern}")

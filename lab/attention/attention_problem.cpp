@@ -8,6 +8,7 @@
 
 #include "framework/check/poisoned_run.h"
 #include "framework/core/philox.h"
+#include "framework/core/statistic.h"
 #include "framework/run/weights.h"
 
 namespace mulligan::doctor {
@@ -101,17 +102,16 @@ BiasTable measure_biases(Backend& backend, const std::vector<double>& betas, std
   const auto add = [&](const AttentionProblem& problem, const AttentionRule& rule) {
     BiasRow row{problem, rule};
     row.seeds = seeds;
-    double squares = 0;
+    std::vector<double> biases;
     for (std::int64_t seed = 1; seed <= seeds; ++seed) {
       row.problem.seed = static_cast<std::uint64_t>(seed);
       const AttentionRowsSeen seen = measure_bias(backend, row.problem, rule);
-      const double bias = seen.record.error_ulp;
+      biases.push_back(seen.record.error_ulp);
       row.rows += seen.rows;
-      const double before = row.mean_ulp;
-      row.mean_ulp += (bias - before) / static_cast<double>(seed);
-      squares += (bias - before) * (bias - row.mean_ulp);
     }
-    row.deviation_ulp = seeds > 1 ? std::sqrt(squares / static_cast<double>(seeds - 1)) : 0;
+    const Statistic statistic = statistic_of(biases);
+    row.mean_ulp = statistic.mean;
+    row.deviation_ulp = statistic.deviation.value_or(0);
     table.rows.push_back(row);
   };
   for (const bool round_sums : {true, false}) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "framework/core/philox.h"
 
@@ -115,36 +117,25 @@ AttentionRowsSeen look_at_rows(const AttentionCallValues& c, std::int64_t most_r
 
 double spectral_norm(const float* matrix, std::int64_t rows, std::int64_t columns) {
   const PhiloxStream random(0, "spectral_norm");
-  std::vector<double> x(static_cast<std::size_t>(columns)), y(static_cast<std::size_t>(rows));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = random.normal(i);
-  const auto normalise = [](std::vector<double>& vector) {
-    double squares = 0;
-    for (const double value : vector) squares += value * value;
-    const double norm = std::sqrt(squares);
-    if (norm > 0) {
-      for (double& value : vector) value /= norm;
-    }
-    return norm;
-  };
-  normalise(x);
+  const auto width = static_cast<std::size_t>(columns);
+  std::vector<double> x(width);
+  for (std::size_t i = 0; i < width; ++i) x[i] = random.normal(i);
   double norm = 0;
   for (int round = 0; round < 100; ++round) {
+    const double length = std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+    if (length > 0) std::ranges::for_each(x, [length](double& value) { value /= length; });
+    std::vector<double> next(width);  // the square of the matrix times x
+    double squares = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
-      double sum = 0;
-      for (std::int64_t c = 0; c < columns; ++c)
-        sum += static_cast<double>(matrix[r * columns + c]) * x[static_cast<std::size_t>(c)];
-      y[static_cast<std::size_t>(r)] = sum;
+      const float* row = matrix + r * columns;
+      const double dot = std::inner_product(x.begin(), x.end(), row, 0.0);
+      squares += dot * dot;
+      for (std::size_t c = 0; c < width; ++c) next[c] += static_cast<double>(row[c]) * dot;
     }
     const double before = norm;
-    norm = normalise(y);
+    norm = std::sqrt(squares);
     if (!(std::abs(norm - before) > 1e-5 * norm)) break;
-    std::ranges::fill(x, 0.0);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t c = 0; c < columns; ++c)
-        x[static_cast<std::size_t>(c)] +=
-            static_cast<double>(matrix[r * columns + c]) * y[static_cast<std::size_t>(r)];
-    }
-    normalise(x);
+    x = std::move(next);
   }
   return norm;
 }

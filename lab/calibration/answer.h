@@ -12,7 +12,7 @@
 #include "framework/report/console.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/weight_origin.h"
-#include "lab/calibration/items.h"
+#include "lab/calibration/calibration.h"
 
 namespace mulligan::calibration {
 

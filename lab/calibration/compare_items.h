@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lab/calibration/calibration.h"
-#include "lab/calibration/items.h"
 
 namespace mulligan::calibration {
 
@@ -37,9 +36,8 @@ std::string comparison_text(const std::vector<SetComparison>& sets, const std::v
 std::string comparison_json(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
 
 // For each set its figures and bins, then its subjects with their counts.
-std::string calibration_text(const std::vector<ItemSet>& sets, int bins = default_bins);
+std::string calibration_text(const std::vector<ItemSet>& sets);
 // `weights`: the weights that answered.
-std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights,
-                             int bins = default_bins);
+std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights);
 
 }  // namespace mulligan::calibration

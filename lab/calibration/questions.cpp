@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "framework/core/error.h"
@@ -68,16 +69,12 @@ Question question_of(const Json& object) {
 }  // namespace
 
 std::vector<Question> read_questions(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
+  std::istringstream lines(read_file(path));
   std::vector<Question> questions;
   std::set<std::string> ids;
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+  std::string line;
+  for (std::size_t number = 1; std::getline(lines, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const auto refuse = [&](const std::string& what) {
       return data_error("'{}' line {}: {}; each line is an object with question, choices and answer.",
                         path.string(), number, what);

@@ -27,7 +27,6 @@ struct CalibrateArguments {
   std::string path;  // artifact, run directory or weights file
   calibration::AnswerOptions answers;
   std::vector<std::string> questions;
-  int bins = calibration::default_bins;
   std::string items, json;
 };
 
@@ -47,9 +46,9 @@ void run(CalibrateArguments arguments) {
       open_for_score(run_directory_of(arguments.path), arguments.path, arguments.run, "probe calibration");
   const std::vector<calibration::ItemSet> sets = calibration::answer(
       opened.source.loaded, opened.host, opened.source.origin, opened.source.load, arguments.answers);
-  fmt::print("{}", printable(calibration::calibration_text(sets, arguments.bins), LineBreaks::kept));
+  fmt::print("{}", printable(calibration::calibration_text(sets), LineBreaks::kept));
   const std::string json =
-      calibration::calibration_json(sets, weights_of(arguments.path).filename().string(), arguments.bins);
+      calibration::calibration_json(sets, weights_of(arguments.path).filename().string());
   if (!arguments.items.empty()) write_file_atomically(arguments.items, calibration::items_text(sets));
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json);
   keep_in_run(opened, RunFiles{opened.run}.calibration(), json, arguments.answers);
@@ -107,9 +106,6 @@ void add_probe_calibration(CLI::App& probe) {
       ->type_name("FILE");
   command->add_flag("--per-byte", arguments->answers.per_byte,
                     "Likelihoods of choices count per byte of their text");
-  command->add_option("--bins", arguments->bins, "Bins of confidence")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
   command
       ->add_option("--items", arguments->items, "File that every answer is written to, for probe consistency")
       ->type_name("FILE");

@@ -62,10 +62,7 @@ void run(const ProbeArguments& arguments) {
   }
   std::vector<std::vector<probe::Measurement>> runs;
   for (const std::string& path : arguments.paths) runs.push_back(measure(arguments, path));
-  const bool several = runs.size() > 1;
-  fmt::print("{}", printable(several ? probe::probe_markdown(runs, arguments.probe)
-                                     : probe::probe_text(runs.front(), arguments.probe),
-                             LineBreaks::kept));
+  fmt::print("{}", printable(probe::probe_markdown(runs, arguments.probe), LineBreaks::kept));
   if (arguments.json.empty()) return;
   const std::string weights = weights_of(arguments.paths.front()).filename().string();
   write_file_atomically(arguments.json, probe::probe_json(runs.front(), arguments.probe, weights));

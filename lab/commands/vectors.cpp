@@ -9,7 +9,7 @@
 #include "framework/core/sha256.h"
 #include "lab/commands/lab_commands.h"
 #include "lab/task_vectors/model_file.h"
-#include "lab/task_vectors/pack.h"
+#include "lab/task_vectors/task_vectors.h"
 #include "lab/task_vectors/task_vectors_file.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"

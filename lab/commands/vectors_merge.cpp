@@ -1,5 +1,5 @@
 // mulligan vectors merge
-#include "lab/task_vectors/merge.h"
+#include "lab/task_vectors/task_vectors.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -20,14 +20,15 @@ namespace mulligan::ensemble {
 namespace {
 
 // Runs one model over a stretch of tokens and gives its logits.
-class Scorer {
- public:
+struct Scorer {
   // Gets the index of a scored token in the stretch, its logits, and its target. Many threads call it.
   using TokenListener =
       std::function<void(std::size_t token, std::span<const float> logits, std::size_t answer)>;
 
-  Scorer(Evaluator& evaluator, std::span<const std::uint16_t> tokens, std::size_t vocabulary, int threads)
-      : evaluator_(evaluator), tokens_(tokens), vocabulary_(vocabulary), threads_(threads) {}
+  Evaluator& evaluator;
+  std::span<const std::uint16_t> tokens;
+  std::size_t vocabulary;
+  int threads;
 
   // Returns the end of the stretch. If logits are not finite, the error names `who`.
   EvalPosition run(const EvalPosition& from, std::size_t until_row, const ByteCounter* counter,
@@ -37,30 +38,24 @@ class Scorer {
     const auto row = [&](const EvalSpan& span, std::span<const float>) {
       const auto scored = static_cast<std::size_t>(span.length - span.score_begin);
       constexpr std::size_t block = 16;
-      parallel_for((scored + block - 1) / block, threads_, [&](std::size_t piece) {
+      parallel_for((scored + block - 1) / block, threads, [&](std::size_t piece) {
         for (std::size_t i = piece * block; i < std::min(scored, (piece + 1) * block); ++i) {
           const std::size_t place = static_cast<std::size_t>(span.score_begin) + i;
-          listener(seen + i, evaluator_.row_logits().subspan(place * vocabulary_, vocabulary_),
-                   tokens_[static_cast<std::size_t>(span.start) + place + 1]);
+          listener(seen + i, evaluator.row_logits().subspan(place * vocabulary, vocabulary),
+                   tokens[static_cast<std::size_t>(span.start) + place + 1]);
         }
       });
       seen += scored;
     };
     try {
-      evaluator_.score(
-          tokens_, counter, 1, 0, row, [&](const EvalPosition& position, std::size_t) { end = position; },
+      evaluator.score(
+          tokens, counter, 1, 0, row, [&](const EvalPosition& position, std::size_t) { end = position; },
           from, until_row);
     } catch (const std::invalid_argument&) {
       throw run_error("the logits of {} are not finite, so it has no probabilities; no score is given.", who);
     }
     return end;
   }
-
- private:
-  Evaluator& evaluator_;
-  std::span<const std::uint16_t> tokens_;
-  std::size_t vocabulary_;
-  int threads_;
 };
 
 // Predictions of single models and the sums of the members, over all stretches.
@@ -95,7 +90,7 @@ Tally score_all(Evaluator& evaluator, const ValidationSet& validation, Members& 
   const Stretches stretches = cut(evaluator, validation.tokens.size(), options, vocabulary);
   ProbabilityAverage average(stretches.tokens_per_stretch, vocabulary,
                              static_cast<std::size_t>(options.members));
-  Scorer scorer(evaluator, validation.tokens, vocabulary, static_cast<int>(config.run.threads));
+  Scorer scorer{evaluator, validation.tokens, vocabulary, static_cast<int>(config.run.threads)};
   std::vector<calibration::Prediction> found(stretches.tokens_per_stretch);
   Tally tally;
   Progress progress(&log,

@@ -1,4 +1,4 @@
-#include "lab/probe/measure.h"
+#include "lab/probe/difference.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

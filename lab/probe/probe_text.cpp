@@ -13,13 +13,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// "12 (3 of 4)": the earliest place, and how many texts went another way; "none".
-std::string divergence_text(const Divergence& divergence) {
-  if (divergence.texts == 0) return "-";
-  if (divergence.diverged == 0) return "none";
-  return fmt::format("{} ({} of {})", *divergence.earliest, divergence.diverged, divergence.texts);
-}
-
 // "1.2e-05 ± 4.5e-06", "0", "2.0312 ± 0.0021"; digits: after the point, -1 for powers of ten.
 std::string spread(const std::vector<double>& values, int digits) {
   const Statistic statistic = statistic_of(values);
@@ -68,38 +61,16 @@ ordered_json json_of(const Comparison& comparison) {
 
 }  // namespace
 
-std::string probe_text(const std::vector<Measurement>& measurements, const ProbeOptions& options) {
-  std::string text = fmt::format(
-      "logits of {} sequences of {} tokens, {} greedy tokens each; |d|/rms: the largest difference of a "
-      "logit over the\nrms of the reference's; flips: tokens whose most probable successor changed; "
-      "diverged: first place where texts differ\n\n{:<15} {:<32} {:>10} {:>8} {:>16}\n",
-      options.sequences, options.length, options.tokens, "precision", "compared", "|d|/rms", "flips",
-      "diverged");
-  for (const Comparison& one : comparisons(measurements)) {
-    text += fmt::format("{:<15} {:<32} {:>10.1e} {:>8} {:>16}\n", measurements[one.measurement].precision,
-                        one.what, one.logits.largest_over_rms, one.logits.flips, divergence_text(one.texts));
-  }
-  text += "\n";
-  for (const Measurement& one : measurements) {
-    if (!one.setting.empty()) continue;
-    text += fmt::format("{:<15} weights {:>14} bytes", one.precision, grouped(one.weight_bytes));
-    if (one.val_bpb) {
-      text += fmt::format("   val_bpb {:.5f}   {:.0f} tokens/s", *one.val_bpb, one.scored_tokens_per_second);
-    }
-    text += "\n";
-  }
-  return text;
-}
-
 std::string probe_markdown(const std::vector<std::vector<Measurement>>& runs, const ProbeOptions& options) {
   std::string text = fmt::format(
-      "n = {} runs; logits of {} sequences of {} tokens and {} greedy tokens each; mean ± standard deviation "
+      "n = {} run{}; logits of {} sequences of {} tokens and {} greedy tokens each; mean ± standard deviation "
       "over the runs. abs(d)/rms: the largest difference of a logit over the rms of the reference's. Flips: "
       "per "
       "1,000 tokens. Index: first place where greedy texts differ, {} where they do not.\n\n"
       "| precision | compared | abs(d)/rms | flips | index | weights, bytes | val_bpb | scored tokens/s |\n"
       "|---|---|---|---|---|---|---|---|\n",
-      runs.size(), options.sequences, options.length, options.tokens, options.tokens);
+      runs.size(), runs.size() == 1 ? "" : "s", options.sequences, options.length, options.tokens,
+      options.tokens);
   std::vector<std::vector<Comparison>> compared;
   for (const std::vector<Measurement>& run : runs) compared.push_back(comparisons(run));
   std::size_t next = 0;

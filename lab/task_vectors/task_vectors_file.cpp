@@ -5,10 +5,33 @@
 #include <set>
 
 #include "framework/core/error.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/parse_json.h"
 #include "lab/task_vectors/bit_packing.h"
 
 namespace mulligan::task_vectors {
+
+template <typename Fields>
+void describe(Fields& f, Parameter& parameter) {
+  f("name", parameter.name)("shape", parameter.shape);
+}
+
+template <typename Fields>
+void describe(Fields& f, Task& task) {
+  f("name", task.name)("tensors_sha256", task.sha256)("largest_error", task.largest_error);
+  f("metadata", task.metadata);
+}
+
+// Without codes. The base's path is relative to the file.
+template <typename Fields>
+void describe(Fields& f, TaskVectors& v) {
+  f("bits", v.bits)("base_bits", v.base_bits);
+  f.object("base", [&](auto& base) {
+    base("name", v.base_name)("tensors_sha256", v.base_sha256)("path", v.base_path);
+  });
+  f("parameters", v.parameters)("tasks", v.tasks);
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -42,26 +65,6 @@ std::string absolute_base(const std::string& relative, const std::filesystem::pa
   return (std::filesystem::absolute(file).parent_path() / relative).lexically_normal().string();
 }
 
-Json header_of(const TaskVectors& vectors, const std::filesystem::path& file) {
-  Json parameters = Json::array(), tasks = Json::array();
-  for (const Parameter& parameter : vectors.parameters)
-    parameters.push_back({{"name", parameter.name}, {"shape", parameter.shape}});
-  for (const Task& task : vectors.tasks) {
-    tasks.push_back({{"name", task.name},
-                     {"tensors_sha256", task.sha256},
-                     {"largest_error", task.largest_error},
-                     {"metadata", task.metadata}});
-  }
-  return {{"bits", vectors.bits},
-          {"base_bits", vectors.base_bits},
-          {"base",
-           {{"name", vectors.base_name},
-            {"tensors_sha256", vectors.base_sha256},
-            {"path", relative_base(vectors, file)}}},
-          {"parameters", parameters},
-          {"tasks", tasks}};
-}
-
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path) : file_(path) {}
@@ -73,7 +76,7 @@ class Reader {
     const auto header = metadata.find(header_key), digest = metadata.find(tensors_sha256_key);
     require(header != metadata.end() && digest != metadata.end(), "its description is missing");
     require(digest->second == tensors_sha256(file_.tensors()), "its tensors are damaged");
-    TaskVectors vectors = describe(header->second);
+    TaskVectors vectors = described(header->second);
     std::size_t tensors = 0;
     for_parts(vectors, [&](const std::string& part, std::vector<Codes>& codes, int bits) {
       codes = read_part(part, vectors.parameters, bits);
@@ -90,51 +93,27 @@ class Reader {
                      file_.path().string(), what);
   }
 
-  TaskVectors describe(const std::string& text) const {
+  TaskVectors described(const std::string& text) const {
     const Json json = parse_json<Json>(text);
     require(json.is_object(), "its description is not a JSON object");
     TaskVectors vectors;
     try {
-      vectors.bits = bits_of(json.at("bits"));
-      vectors.base_bits = json.at("base_bits") == 0 ? 0 : bits_of(json.at("base_bits"));
-      vectors.base_name = json.at("base").at("name").get<std::string>();
-      vectors.base_sha256 = json.at("base").at("tensors_sha256").get<std::string>();
-      vectors.base_path = absolute_base(json.at("base").at("path").get<std::string>(), file_.path());
-      for (const Json& parameter : json.at("parameters")) {
-        vectors.parameters.push_back(
-            {parameter.at("name").get<std::string>(), shape_of(parameter.at("shape"))});
-      }
-      for (const Json& task : json.at("tasks")) {
-        vectors.tasks.push_back({task.at("name").get<std::string>(),
-                                 task.at("tensors_sha256").get<std::string>(),
-                                 task.at("largest_error").get<double>(),
-                                 task.at("metadata").get<std::map<std::string, std::string>>(),
-                                 {}});
-      }
-    } catch (const nlohmann::json::exception& error) {
+      vectors = fields_from_json<TaskVectors>(json);
+    } catch (const std::invalid_argument& error) {
       require(false, fmt::format("its description is not as mulligan writes it ({})", error.what()));
+    }
+    vectors.base_path = absolute_base(vectors.base_path, file_.path());
+    const auto allowed = [](int bits) { return bits >= fewest_bits && bits <= most_bits; };
+    require(allowed(vectors.bits) && (vectors.base_bits == 0 || allowed(vectors.base_bits)),
+            "its codes have bits outside of 2 to 8");
+    // The number of elements must not overflow, because lengths of codes are compared with it.
+    for (const Parameter& parameter : vectors.parameters) {
+      std::int64_t elements = 1;
+      for (const std::int64_t extent : parameter.shape)
+        require(!__builtin_mul_overflow(elements, extent, &elements), "a shape is beyond 2^63 elements");
     }
     check_names(vectors);
     return vectors;
-  }
-
-  int bits_of(const Json& value) const {
-    const bool whole = value.is_number_integer();
-    require(whole && value >= fewest_bits && value <= most_bits, "its codes have bits outside of 2 to 8");
-    return value.get<int>();
-  }
-
-  // The number of elements must not overflow, because lengths of codes are compared with it.
-  std::vector<std::int64_t> shape_of(const Json& value) const {
-    std::vector<std::int64_t> shape;
-    std::int64_t elements = 1;
-    require(value.is_array(), "a shape is not a list");
-    for (const Json& extent : value) {
-      require(extent.is_number_unsigned() && extent <= std::uint64_t{INT64_MAX}, "a shape is not of sizes");
-      shape.push_back(extent.get<std::int64_t>());
-      require(!__builtin_mul_overflow(elements, shape.back(), &elements), "a shape is beyond 2^63 elements");
-    }
-    return shape;
   }
 
   void check_names(const TaskVectors& vectors) const {
@@ -205,9 +184,19 @@ std::size_t write_task_vectors(const std::filesystem::path& path, const TaskVect
                        {static_cast<std::int64_t>(codes.size()), 2},
                        std::as_bytes(std::span(numbers))});
   });
+  TaskVectors header{vectors.base_name,
+                     vectors.base_sha256,
+                     relative_base(vectors, path),
+                     vectors.bits,
+                     vectors.base_bits,
+                     vectors.parameters,
+                     {},
+                     {}};
+  for (const Task& task : vectors.tasks)
+    header.tasks.push_back({task.name, task.sha256, task.largest_error, task.metadata, {}});
   write_safetensors(path, tensors,
                     {{"format", file_format},
-                     {header_key, header_of(vectors, path).dump()},
+                     {header_key, fields_to_json(header).dump()},
                      {tensors_sha256_key, tensors_sha256(tensors)}});
   return std::filesystem::file_size(path);
 }

@@ -71,7 +71,7 @@ doctor "another rotary base" 1 "model.rope.base is 10000, config.json says 10000
   --set model.rope.base=1e4
 doctor "without weights" 2 "--stage load needs weights" run.toml --stage load
 
-doctor "every op against its formula" 0 "0 failed" run.toml --stage forward --set backend.plugin=cuda \
+doctor "every op against the cpu backend" 0 "0 failed" run.toml --stage forward --set backend.plugin=cuda \
   --set backend.device=emulated
 
 check_contains "published weights are scored" "loss" "$("$mulligan" eval published/model.safetensors --config run.toml --set data.tokenizer= 2>&1)"

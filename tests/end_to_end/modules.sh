@@ -4,7 +4,7 @@
 # read in this order, and train, artifact and ttt do not know each other. So nothing in framework/ knows tools/ or lab/,
 # and no tool knows lab/. Commands are the program's: those of tools/ know no lab, and none is known to a module.
 # Framework and plugins do not know each other's insides. Of a kernel's folder (kernels/NAME) each file belongs to the
-# library that its name says: op* to the module graph, formula.h to the doctor, cpu* and cuda* to these backends. signature*
+# library that its name says: op* to the module graph, cpu* and cuda* to these backends. signature*
 # includes none of them, and all may include it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -82,10 +82,9 @@ PARTS = {  # of a kernel: what they may include of the project
     "signature": r"kernels/\w+/signature",
     "cpu": r"kernels/\w+/(cpu|signature)|plugins/backends/(cpu|common)/",
     "cuda": r"kernels/\w+/(cuda|signature)|plugins/backends/(cuda|common)/",
-    "formula": r"kernels/\w+/signature|tools/doctor/formula",
     "test": r"kernels/\w+/signature|tests/|framework/core/",
 }
-part_of = re.compile(r"/(?:(op|signature|cpu|cuda)(?:_\w+)?|(formula)|\w+_(test))\.\w+$")
+part_of = re.compile(r"/(?:(op|signature|cpu|cuda)(?:_\w+)?|\w+_(test))\.\w+$")
 nameless, strangers = [], []
 for path in files_below(KERNELS):
     part = part_of.search(path)
@@ -93,12 +92,12 @@ for path in files_below(KERNELS):
         nameless.append(path)
         continue
     strangers += [f"{path} includes {name}" for name in re.findall(r'^#include "(\w+/[^"]+)"', text_of(path), re.M)
-                  if not re.match(PARTS[part[1] or part[2] or part[3]], name) and not name.endswith(".cu.inc")]
+                  if not re.match(PARTS[part[1] or part[2]], name) and not name.endswith(".cu.inc")]
 check("every file of a kernel's folder is named after the library that it belongs to", nameless)
 check("the parts of a kernel include nothing of another library's", strangers)
 check("framework, tools and lab include no plugin, and only ops of kernels",
       included_of(LAYERS, r'^#include "(plugins|kernels/(?!\w+/op)|optimizers|ttt).*'))
 check("a plugin includes nothing of the framework, and no op",
       [f"{path}: {found[0]}" for path in [*files_below("plugins"), *files_below("optimizers"), *files_below("ttt")]
-       for found in re.finditer(r'^#include "(framework|tools|lab|launch|kernels/\w+/(?:op|formula)).*', text_of(path), re.M)])
+       for found in re.finditer(r'^#include "(framework|tools|lab|launch|kernels/\w+/op).*', text_of(path), re.M)])
 PYTHON

@@ -3,7 +3,7 @@
 // '{' at the start of the header the whole rest is the file as it is.
 
 #include "framework/core/safetensors.h"
-#include "lab/task_vectors/merge.h"
+#include "lab/task_vectors/task_vectors.h"
 #include "lab/task_vectors/task_vectors_file.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/scratch_folder.h"

@@ -10,8 +10,8 @@
 #include "framework/core/file.h"
 #include "tests/support/long_tests.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/encode_documents.h"
 #include "tools/prepare/prepare.h"
-#include "tools/prepare/symbol_statistics.h"
 
 namespace mulligan::data_ablate_test {
 namespace {

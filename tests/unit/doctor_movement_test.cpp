@@ -8,7 +8,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tools/doctor/movement.h"
-#include "tools/doctor/run_directory_checks.h"
+#include "tools/doctor/outcome_checks.h"
 
 namespace mulligan::doctor::doctor_movement_test {
 namespace {

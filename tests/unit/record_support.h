@@ -17,7 +17,6 @@
 #include "tests/support/sentence.h"
 #include "tools/record/make_submission.h"
 #include "tools/record/seed_log.h"
-#include "tools/record/verify.h"
 
 namespace mulligan::record::samples {
 

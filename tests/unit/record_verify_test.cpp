@@ -1,5 +1,5 @@
 // submission.json and logs of runs. A sound folder passes; after one change the right check reports it.
-#include "tools/record/verify.h"
+#include "tools/record/make_submission.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

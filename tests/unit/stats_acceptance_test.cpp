@@ -11,7 +11,6 @@
 
 #include "tests/support/scratch_folder.h"
 #include "tools/stats/acceptance.h"
-#include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 #include "tools/stats/study.h"
 

@@ -11,7 +11,7 @@
 #include "framework/data/data_identity.h"
 #include "framework/run/weights.h"
 #include "lab/task_vectors/model_file.h"
-#include "lab/task_vectors/pack.h"
+#include "lab/task_vectors/task_vectors.h"
 #include "tests/support/plugins.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
@@ -92,7 +92,7 @@ TEST_F(TaskVectorsFile, AWrongDescriptionIsRefused) {
   using Json = nlohmann::ordered_json;
   const std::pair<const char*, std::function<void(Json&)>> changes[] = {
       {"bits outside of 2 to 8", [](Json& json) { json["bits"] = 9; }},
-      {"bits outside of 2 to 8", [](Json& json) { json["bits"] = "4"; }},
+      {"not a whole number", [](Json& json) { json["bits"] = "4"; }},
       {"bits outside of 2 to 8", [](Json& json) { json["base_bits"] = 1; }},
       {"missing or of another length", [](Json& json) { json["bits"] = 4; }},
       {"does not name", [](Json& json) { json["base_bits"] = 0; }},
@@ -101,7 +101,7 @@ TEST_F(TaskVectorsFile, AWrongDescriptionIsRefused) {
       {"no parameters or no tasks", [](Json& json) { json["tasks"] = Json::array(); }},
       {"two tasks have one name", [](Json& json) { json["tasks"][0]["name"] = "y"; }},
       {"error is not a size", [](Json& json) { json["tasks"][0]["largest_error"] = -1; }},
-      {"not of sizes", [](Json& json) { json["parameters"][0]["shape"] = {-17}; }},
+      {"not a whole number", [](Json& json) { json["parameters"][0]["shape"] = {-17}; }},
       {"beyond 2^63",
        [](Json& json) {
          json["parameters"][0]["shape"] = {1LL << 62, 1LL << 62};

@@ -6,8 +6,7 @@
 
 #include "framework/core/error.h"
 #include "lab/task_vectors/bit_packing.h"
-#include "lab/task_vectors/merge.h"
-#include "lab/task_vectors/pack.h"
+#include "lab/task_vectors/task_vectors.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/task_vectors_support.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "framework/config/run_config.h"
+#include "framework/config/value.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
@@ -63,19 +64,6 @@ StartData look_at(const fs::path& folder) {
   return {"data" / name, folder, vocabulary_for(bytes)};
 }
 
-std::string toml_string(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code == 0x7F) {
-      quoted += fmt::format("\\u{:04X}", code);
-    } else {
-      quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-    }
-  }
-  return quoted + "\"";
-}
-
 // Sizes that the backend trains well: small ones for a CPU, wider ones for a GPU.
 struct StartSizes {
   int layers, width, heads, kv_heads, mlp_hidden;  // the last of the family qwen2 alone
@@ -113,8 +101,8 @@ layers = {}
 width = {}
 )",
       printable(shell_quoted(file)), qwen2 ? "qwen2" : "quickstart", printable(run),
-      cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "", toml_string(folder + "/*_train_*.bin"),
-      toml_string(folder + "/*_val_*.bin"), toml_string(folder + "/tokenizer.model"), size.note,
+      cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "", toml_quoted(folder + "/*_train_*.bin"),
+      toml_quoted(folder + "/*_val_*.bin"), toml_quoted(folder + "/tokenizer.model"), size.note,
       data.vocabulary, size.layers, size.width);
   if (cuda) text += fmt::format("heads = {}\nkv_heads = {}\n", size.heads, size.kv_heads);
   if (cuda && qwen2) text += fmt::format("mlp_hidden = {}\n", size.mlp_hidden);

@@ -15,7 +15,7 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "tools/doctor/examine.h"
-#include "tools/doctor/run_directory_checks.h"
+#include "tools/doctor/outcome_checks.h"
 
 namespace mulligan {
 namespace {

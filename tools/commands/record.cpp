@@ -24,8 +24,8 @@
 #include "launch/commands/run_options.h"
 #include "tools/commands/record_parts.h"
 #include "tools/commands/score_words.h"
+#include "tools/commands/tool_commands.h"
 #include "tools/record/make_submission.h"
-#include "tools/record/verify.h"
 #include "tools/report_page/run_record.h"
 
 namespace mulligan {
@@ -175,6 +175,31 @@ class Record {
   std::vector<SeedRun> runs_;
   record::SubmissionOptions options_;
 };
+
+// --track optimization: the runs of one result of the optimiser benchmark, and their decision. Trains the seeds that are not
+// trained yet and decides as `mulligan stats arena` does. Throws config_error where the folder holds runs of other settings or of
+// another program, what a training ended with, run_error where the result is rejected.
+void make_arena_record(RecordArguments options) {
+  PluginHost host = options.run.plugin_host();
+  set_micro_batches(options.run, options.ranks);
+  const fs::path folder = folder_of_runs(options.run, options.runs);
+  // Strict rules are the challenge's; [arena] has this benchmark's.
+  const RecordStages stages{options.run, options.ranks, ".", options.console, false};
+  std::vector<std::string> directories;
+  {
+    DirectoryLock lock(folder, "record");
+    require_one_program(folder);
+    for (const record::SeedRun& run : seed_runs(folder, options.seeds)) {
+      LoadedConfig loaded = stages.load(run);
+      resolve_run_plugins(loaded, host);
+      if (record::next_stage(run, config_digest(loaded), loaded.config.ledger) == record::SeedStage::train)
+        stages.make(record::SeedStage::train, run);
+      directories.push_back(run.directory.string());
+    }
+    throw_if_stopping();
+  }
+  decide_arena(directories, options.reference, options.json);
+}
 
 // A result of the optimiser benchmark has no submission that the other arguments would describe.
 void make_arena_result(const CLI::App& command, const RecordArguments& arguments) {

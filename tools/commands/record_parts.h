@@ -61,11 +61,6 @@ struct RecordStages {
   void make(record::SeedStage stage, const record::SeedRun& run) const;
 };
 
-// --track optimization: the runs of one result of the optimiser benchmark, and their decision. Trains the seeds that are not
-// trained yet and decides as `mulligan stats arena` does. Throws config_error where the folder holds runs of other settings or of
-// another program, what a training ended with, run_error where the result is rejected.
-void make_arena_record(RecordArguments arguments);
-
 // The rules of a record, then those of strict_rules_at_start(). Compares the training text with the validation text and resolves
 // the plugins' keys in `loaded`. `track` is that of --track.
 std::vector<StrictRule> record_rules(LoadedConfig& loaded, PluginHost& host, const std::string& track,

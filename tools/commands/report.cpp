@@ -2,13 +2,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
 #include <memory>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
+#include "framework/report/console.h"
+#include "framework/report/metrics_reader.h"
+#include "framework/report/run_directory.h"
+#include "framework/report/tensorboard.h"
 #include "framework/run/replaced_run.h"
 #include "tools/commands/tool_commands.h"
+#include "tools/report_page/run_record.h"
 #include "tools/report_page/tables_page.h"
 #include "tools/report_page/write_report.h"
 
@@ -23,8 +30,43 @@ struct ReportArguments {
   std::vector<std::string> tables;  // folders; in place of runs
   std::string output;
   bool overwrite = false;
-  MetricsExport metrics;
+  // Paths; empty: not wanted.
+  std::string tensorboard;  // folder for an event file
+  std::string csv;          // table with a row per reported step
 };
+
+// When the training clock stood at zero: the file was last written when it stood at the last step's reading.
+double start_of(const fs::path& metrics, const MetricsHistory& history) {
+  const auto written = std::chrono::file_clock::to_sys(fs::last_write_time(metrics));
+  const double seconds = std::chrono::duration<double>(written.time_since_epoch()).count();
+  return history.steps.empty() ? seconds : seconds - history.steps.back().elapsed_seconds;
+}
+
+// TensorBoard takes files whose names hold this word; the rest tells the runs of one folder apart.
+fs::path event_file(const fs::path& folder, double started) {
+  return folder / fmt::format("events.out.tfevents.{:.0f}.mulligan", started);
+}
+
+// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
+void export_metrics(const ReportArguments& arguments) {
+  const std::string& run = arguments.runs.front();
+  const fs::path metrics = RunFiles{run}.metrics();
+  if (!fs::exists(metrics))
+    throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", run);
+  for (const std::string& doubt : report::read_run(run).doubts) print_warning(printable(doubt));
+  const MetricsHistory history = read_metrics(metrics);
+  const std::vector<Scalar> scalars = scalars_of(history);
+  if (!arguments.csv.empty()) {
+    write_file_atomically(arguments.csv, csv_table(scalars));
+    fmt::print("{}\n", arguments.csv);
+  }
+  if (arguments.tensorboard.empty()) return;
+  const double started = start_of(metrics, history);
+  const fs::path file = event_file(arguments.tensorboard, started);
+  fs::create_directories(arguments.tensorboard);
+  write_file_atomically(file, tensorboard_events(scalars, started));
+  fmt::print("{}\n", file.string());
+}
 
 void report_run(const ReportArguments& arguments) {
   const std::string& directory = arguments.runs.front();
@@ -62,10 +104,10 @@ void make_report(const ReportArguments& arguments) {
     throw config_error(
         "a report is of run directories, or of folders of tables with --tables; name one of them.");
   }
-  if (!arguments.metrics.tensorboard.empty() || !arguments.metrics.csv.empty()) {
+  if (!arguments.tensorboard.empty() || !arguments.csv.empty()) {
     if (arguments.runs.size() != 1)
       throw config_error("--tensorboard and --csv are of one run directory; name one.");
-    return export_metrics(arguments.runs.front(), arguments.metrics);
+    return export_metrics(arguments);
   }
   if (!arguments.tables.empty()) return report_tables(arguments);
   arguments.runs.size() == 1 ? report_run(arguments) : compare_runs(arguments);
@@ -111,10 +153,9 @@ void add_report_command(CLI::App& app) {
         ->excludes(tables)
         ->excludes(output);
   };
-  add_export("--tensorboard", arguments->metrics.tensorboard, "FOLDER",
+  add_export("--tensorboard", arguments->tensorboard, "FOLDER",
              "In place of the page: folder for an event file; draw it with: tensorboard --logdir FOLDER");
-  add_export("--csv", arguments->metrics.csv, "FILE",
-             "In place of the page: table with a row per reported step");
+  add_export("--csv", arguments->csv, "FILE", "In place of the page: table with a row per reported step");
   command->callback([arguments] { make_report(*arguments); });
 }
 

@@ -17,7 +17,7 @@
 #include "tools/stats/acceptance.h"
 #include "tools/stats/study.h"
 #include "tools/sweep/ladder.h"
-#include "tools/sweep/sweep_observations.h"
+#include "tools/sweep/sweep.h"
 
 namespace mulligan {
 namespace {

@@ -11,7 +11,6 @@
 #include "framework/core/printable.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/report_page/run_observations.h"
-#include "tools/stats/arena_logs.h"
 #include "tools/stats/arena_rules.h"
 #include "tools/stats/markdown_table.h"
 
@@ -29,7 +28,7 @@ struct ArenaSideArguments {
 
 struct ArenaArguments {
   ArenaSideArguments ours, old;
-  std::string metric = "val_loss", old_metric = "val_loss", json, markdown;
+  std::string metric = "val_loss", json, markdown;
 };
 
 struct ArenaSide {
@@ -128,7 +127,7 @@ void judge(const ArenaArguments& arguments) {
   nlohmann::ordered_json json = side_json(ours);
   text += decision(ours.result);
   if (!arguments.old.runs.empty() || !arguments.old.logs.empty()) {
-    const ArenaSide old = judge_side(arguments.old, arguments.old_metric);
+    const ArenaSide old = judge_side(arguments.old, arguments.metric);
     const stats::ArenaComparison comparison = stats::compare_arena(old.result, ours.result);
     for (const std::string& note : old.notes) text += fmt::format("Note on the old result: {}.\n", note);
     text += fmt::format("{} the old result ({} steps, mean {:.5f} of {}): {:.5f}, {} 0.004 (p = {:.2g}).\n",
@@ -179,9 +178,6 @@ void add_stats_arena_command(CLI::App& stats_command) {
   declare_side(*command, arguments->ours, "", "");
   declare_side(*command, arguments->old, "old-", " of the old one");
   command->add_option("--metric", arguments->metric, "Loss of published logs to use")
-      ->type_name("NAME")
-      ->capture_default_str();
-  command->add_option("--old-metric", arguments->old_metric, "Loss of the old result's logs to use")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");

@@ -31,12 +31,12 @@ void run(const SweepArguments& arguments) {
   require_one_process("sweep");
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
-  const SweepParts parts{program_parts().training_observers(false), arguments.run.plugin_paths};
+  const SweepSteps steps =
+      sweep_steps(host, program_parts().training_observers(false), arguments.run.plugin_paths);
   std::vector<LadderRung> rungs;
   for (LadderRung& length : ladder_lengths(sweep, arguments.run.overrides)) {
     LadderRung& rung = rungs.emplace_back(std::move(length));
-    rung.result =
-        run_sweep(rung.sweep, arguments.run.overrides, host, sweep_steps(host, parts), arguments.console);
+    rung.result = run_sweep(rung.sweep, arguments.run.overrides, host, steps, arguments.console);
     if (!sweep.ladder.empty()) fmt::print("\n{} steps:\n", rung.steps);
     print_tables(rung.sweep, rung.result);
   }

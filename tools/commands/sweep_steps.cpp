@@ -26,20 +26,20 @@ SweepCell cell_of(const TttResult& result) {
 
 }  // namespace
 
-SweepSteps sweep_steps(PluginHost& host, const SweepParts& parts) {
+SweepSteps sweep_steps(PluginHost& host, const std::vector<MakeObserver>& observers,
+                       const std::vector<std::string>& plugin_paths) {
   SweepSteps steps;
-  steps.train = [&host, observers = parts.observers](LoadedConfig& loaded, const ConsoleOptions& console) {
+  steps.train = [&host, observers](LoadedConfig& loaded, const ConsoleOptions& console) {
     TrainOptions options;
     static_cast<ConsoleOptions&>(options) = console;
     options.overwrite = true;
     options.observers = observers;
     train(loaded, host, options);
   };
-  steps.train_ranks = [paths = parts.plugin_paths](const RankTraining& training,
-                                                   const ConsoleOptions& console) {
+  steps.train_ranks = [plugin_paths](const RankTraining& training, const ConsoleOptions& console) {
     const std::string directory = training.directory.string();
     OwnCommand command{{"train", training.config, "--overwrite"},
-                       paths,
+                       plugin_paths,
                        training.ranks,
                        training.directory,
                        fmt::format("training '{}' by {} ranks: ", directory, training.ranks),

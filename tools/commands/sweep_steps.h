@@ -10,13 +10,9 @@
 
 namespace mulligan {
 
-// What sweeps are given by other parts of the program.
-struct SweepParts {
-  std::vector<MakeObserver> observers;    // of each training in this process
-  std::vector<std::string> plugin_paths;  // those of the host (--plugin-path), for ranks
-};
-
-// `host` must outlive them.
-SweepSteps sweep_steps(PluginHost& host, const SweepParts& parts = {});
+// `observers` watch each training in this process; `plugin_paths` are those of the host (--plugin-path), for ranks. `host` must
+// outlive the steps.
+SweepSteps sweep_steps(PluginHost& host, const std::vector<MakeObserver>& observers = {},
+                       const std::vector<std::string>& plugin_paths = {});
 
 }  // namespace mulligan

@@ -23,13 +23,4 @@ void decide_arena(const std::vector<std::string>& runs, const std::vector<std::s
 // --dry-run and what goes with it.
 TrainAnswer declare_dry_run(CLI::App& train);
 
-// Paths; empty: not wanted.
-struct MetricsExport {
-  std::string tensorboard;  // folder for an event file
-  std::string csv;          // table with a row per reported step
-};
-
-// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
-void export_metrics(const std::string& run, const MetricsExport& wanted);
-
 }  // namespace mulligan

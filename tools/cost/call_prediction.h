@@ -6,7 +6,7 @@
 
 #include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
-#include "tools/cost/card.h"
+#include "tools/cost/cost.h"
 #include "tools/cost/cost_text.h"
 #include "tools/cost/step_rehearsal.h"
 

@@ -1,8 +1,11 @@
 #include "tools/cost/prediction.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "framework/core/printable.h"
 #include "tools/cost/call_prediction.h"
+#include "tools/cost/cost_text.h"
 #include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {
@@ -57,6 +60,95 @@ std::vector<PredictedPhase> predict_step(LoadedConfig& loaded, PluginHost& host,
     predicted.push_back(predict_phase(rehearsal, phase, options));
   }
   return predicted;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add_phase(TextLines& text, const PredictedPhase& phase, int ranks, std::int64_t tokens) {
+  const CostRow& total = phase.total;
+  text.line("");
+  text.line("phase {} ({} layers)", phase.name, phase.layers);
+  add_cost_table(text, "category", phase.categories, total.seconds, tera_rates);
+  text.line("");
+  add_cost_table(text, "program: kernel", phase.rows, total.seconds, tera_rates);
+  text.line("");
+  text.line("predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out",
+            1e3 * total.seconds, token_rate(tokens, total.seconds), ranks, ranks == 1 ? "" : "s");
+  text.line(
+      "{} calls, {} launches, {} memsets, {} copies, {} uploads; {:.2f} TFLOP, {:.1f} GB read, {:.1f} GB "
+      "written",
+      grouped(phase.calls), grouped(total.launches), phase.memsets, phase.copies, phase.uploads,
+      total.flops / 1e12, total.bytes_read / 1e9, total.bytes_written / 1e9);
+  text.line("{} measurements of matmul algorithms before the first step", phase.measurements);
+}
+
+Json figures(const CostRow& row) {
+  return {{"calls", row.calls}, {"launches", row.launches},     {"seconds", row.seconds},
+          {"flops", row.flops}, {"bytes_read", row.bytes_read}, {"bytes_written", row.bytes_written}};
+}
+
+Json phase_json(const PredictedPhase& phase) {
+  Json rows = Json::array(), categories = Json::array();
+  for (const CostRow& row : phase.categories) {
+    Json json{{"category", row.category}};
+    json.update(figures(row));
+    categories.push_back(std::move(json));
+  }
+  for (const CostRow& row : phase.rows) {
+    Json json{{"program", row.program}, {"kernel", row.kernel}, {"category", row.category}};
+    json.update(figures(row));
+    if (!row.shapes.empty()) json["shapes"] = row.shapes;
+    rows.push_back(std::move(json));
+  }
+  return {{"phase", phase.name},
+          {"layers", phase.layers},
+          {"predicted_step_seconds", phase.total.seconds},
+          {"calls", phase.calls},
+          {"launches", phase.total.launches},
+          {"memsets", phase.memsets},
+          {"copies", phase.copies},
+          {"uploads", phase.uploads},
+          {"measurements", phase.measurements},
+          {"flops", phase.total.flops},
+          {"bytes_read", phase.total.bytes_read},
+          {"bytes_written", phase.total.bytes_written},
+          {"categories", std::move(categories)},
+          {"rows", std::move(rows)}};
+}
+
+}  // namespace
+
+std::string format_prediction(const std::vector<PredictedPhase>& phases, const PredictOptions& options,
+                              std::int64_t tokens) {
+  const Card& card = options.card;
+  TextLines text;
+  text.line("predicted, not measured: one step of {} tokens on {} x {}, work of one rank", grouped(tokens),
+            options.ranks, card.description);
+  text.line(
+      "taken for granted: {:.2f} TB/s; bf16 matmuls {:.0f} TFLOP/s (layers) and "
+      "{:.0f} (head), attention {:.0f} forward and {:.0f} backward; {:.1f} us a launch",
+      card.sustained_bytes_per_second / 1e12, card.layer_product_flops_per_second / 1e12,
+      card.wide_product_flops_per_second / 1e12, card.attention_forward_flops_per_second / 1e12,
+      card.attention_backward_flops_per_second / 1e12, card.launch_seconds * 1e6);
+  if (options.document_tokens == 0) {
+    text.line("rows of whole segments");
+  } else {
+    text.line("rows of documents, {} tokens long (mean over tokens)", grouped(options.document_tokens));
+  }
+  for (const PredictedPhase& phase : phases) add_phase(text, phase, options.ranks, tokens);
+  return text.take();
+}
+
+std::string prediction_json(const std::vector<PredictedPhase>& phases, const PredictOptions& options,
+                            std::int64_t tokens) {
+  Json list = Json::array();
+  for (const PredictedPhase& phase : phases) list.push_back(phase_json(phase));
+  const Json json{{"predicted", true},         {"card", options.card.name},
+                  {"ranks", options.ranks},    {"document_tokens", options.document_tokens},
+                  {"tokens_per_step", tokens}, {"phases", std::move(list)}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace mulligan

@@ -9,7 +9,7 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
-#include "tools/cost/card.h"
+#include "tools/cost/cost.h"
 
 namespace mulligan {
 

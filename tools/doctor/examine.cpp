@@ -169,7 +169,8 @@ class Examiner {
                          : judge_logits(evaluation.logits(), config_.model));
     found_.push_back(
         check_modes(backend, *plugins_.loss, config_, types(), weights_, row, evaluation.mean_loss()));
-    add(check_forward(backend, config_, types()));
+    const RunPlugins reference = make_backend_plugin(loaded_, host_, "cpu");
+    add(check_forward(backend, *reference.backend, config_, types()));
     found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));

@@ -30,9 +30,10 @@ Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights&
 std::vector<Finding> check_weights(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                                    WeightOrigins origin);
 
-// D14: each call of a forward pass against its formula (formulas.h), causality, and the output head. Each call is given
-// what the backend's own earlier calls left.
-std::vector<Finding> check_forward(Backend& backend, const RunConfig& config, ComputeTypes compute);
+// D14: each call of a forward pass against the same call on `reference`, causality, and the output head. The reference's call
+// is given what the backend's own earlier calls left.
+std::vector<Finding> check_forward(Backend& backend, Backend& reference, const RunConfig& config,
+                                   ComputeTypes compute);
 
 // D13. `backend` knows the loss's kernels.
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config);

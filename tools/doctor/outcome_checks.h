@@ -1,12 +1,15 @@
-// Checks of what a run found while it trained and at its end: D26 to D28 and D36.
+// Checks of what a run found while it trained and at its end (D26 to D28 and D36), and of a finished run's own files.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/checkpoint/loss_account.h"
+#include "framework/config/run_config.h"
+#include "framework/report/metrics_reader.h"
 #include "tools/doctor/finding.h"
 
 namespace mulligan::doctor {
@@ -52,5 +55,13 @@ struct RatePoint {
 
 // D29 of points in the order of training, close to each other. The first twentieth of the run is warm-up.
 Finding check_rates(const std::string& optimizer, const std::vector<RatePoint>& points);
+
+// The findings that the run of `config` recorded in result.json, and D29 of the rates that it really had. With
+// doctor.level = "off" the recorded findings are skipped ones. Throws config_error where the folder holds no finished
+// run, data_error where a file of it is damaged.
+std::vector<Finding> examine_run_directory(const std::filesystem::path& directory, const RunConfig& config);
+
+// D29 of a run's step lines, one finding for each optimiser. `phases` are the run's.
+std::vector<Finding> check_realised_rates(const MetricsHistory& history, const std::vector<Phase>& phases);
 
 }  // namespace mulligan::doctor

@@ -21,7 +21,6 @@
 #include "tools/prepare/corpus.h"
 #include "tools/prepare/encode_documents.h"
 #include "tools/prepare/output_folder.h"
-#include "tools/prepare/symbol_statistics.h"
 #include "tools/prepare/tokenizer_training.h"
 
 namespace mulligan {

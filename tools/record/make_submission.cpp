@@ -14,7 +14,6 @@
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 #include "tools/record/seed_log.h"
-#include "tools/record/verify.h"
 #include "tools/stats/acceptance.h"
 
 namespace mulligan::record {

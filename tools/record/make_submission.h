@@ -1,4 +1,4 @@
-// Makes a submission's folder from the runs of a record.
+// Makes a submission's folder from the runs of a record, and checks one.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 
 #include "framework/artifact/artifact_run.h"
 #include "framework/config/eval_config.h"
+#include "tools/doctor/finding.h"
 #include "tools/record/seed_run.h"
 #include "tools/record/submission.h"
 
@@ -35,5 +36,12 @@ void compare(Submission& submission, Comparison comparison);
 // Collects the results, checks every rule, packs the source, and writes the folder under a temporary name that becomes
 // `out` when it is complete. Throws run_error for a broken rule, data_error for runs that contradict one another.
 Submission make_submission(const SubmissionOptions& options);
+
+// The checks R01 to R12 of docs/submissions.md, in that order. Throws data_error for a folder without a readable
+// submission.json.
+std::vector<doctor::Finding> verify_submission(const std::filesystem::path& folder);
+
+// Throws data_error if a finding failed; run_error if all that failed is a broken rule.
+void require_sound(const std::filesystem::path& folder, const std::vector<doctor::Finding>& findings);
 
 }  // namespace mulligan::record

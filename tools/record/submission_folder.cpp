@@ -1,4 +1,4 @@
-#include "tools/record/submission_folder.h"
+#include "tools/record/claim_check.h"
 
 #include <algorithm>
 #include <cctype>

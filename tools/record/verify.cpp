@@ -1,4 +1,4 @@
-#include "tools/record/verify.h"
+#include "tools/record/make_submission.h"
 
 #include <fmt/ranges.h>
 

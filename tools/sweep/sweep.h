@@ -11,6 +11,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
+#include "tools/stats/observations.h"
 #include "tools/stats/study.h"
 
 namespace mulligan {
@@ -70,10 +71,10 @@ struct TrainingLoss {
 
 // What the training of one row with one seed took. Figures that were not measured are absent.
 struct SweepCost {
-  double tokens_per_second = 0;             // of all ranks
+  std::optional<double> tokens_per_second;  // of all ranks
   std::optional<double> seconds_to_target;  // of training, to the first report of a mean loss at the target
-  double process_bytes = 0;                 // peak of the first rank's process
-  double device_bytes = 0;                  // peak of what its backend had allocated
+  std::optional<double> process_bytes;      // peak of the first rank's process
+  std::optional<double> device_bytes;       // peak of what its backend had allocated
   std::optional<double> joules, joules_per_token;
   std::vector<std::string> energy_absent;  // why
 };
@@ -139,5 +140,21 @@ stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
 
 // sweep.html: the table of costs and its pictures; empty without Sweep::costs.
 std::string sweep_page(const Sweep& sweep, const SweepResult& result);
+
+// Whether `folder` is a sweep's: it holds sweep.json.
+bool is_sweep_folder(const std::filesystem::path& folder);
+
+struct SweepObservations {
+  stats::Observations all;  // with the factor "row"
+  std::string baseline;     // a row
+};
+
+// Of each row and seed the final score: with test-time training where there is one. `metric`: val_bpb,
+// val_loss_nats, or "" for the sweep's own. Throws config_error for another metric and data_error where
+// sweep.json is not as this program writes it or has no such score.
+SweepObservations observe_sweep(const std::filesystem::path& folder, const std::string& metric);
+
+// The run directories below a sweep's folder, row by row in the order of their names.
+std::vector<std::string> runs_of_sweep(const std::filesystem::path& folder);
 
 }  // namespace mulligan

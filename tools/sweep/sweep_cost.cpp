@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "framework/core/json_file.h"
 #include "framework/core/statistic.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
+#include "tools/report_page/chart.h"
+#include "tools/report_page/html.h"
 #include "tools/report_page/run_record.h"
 #include "tools/stats/markdown_table.h"
+#include "tools/sweep/sweep.h"
 
 namespace mulligan {
 namespace {
@@ -67,10 +71,10 @@ SweepCost read_cost(const std::filesystem::path& directory, double target_loss_n
 }
 
 nlohmann::ordered_json cost_json(const SweepCost& cost) {
-  return {{"tokens_per_second", cost.tokens_per_second},
+  return {{"tokens_per_second", value_or_null<Json>(cost.tokens_per_second)},
           {"seconds_to_target", value_or_null<Json>(cost.seconds_to_target)},
-          {"process_bytes", cost.process_bytes},
-          {"device_bytes", cost.device_bytes},
+          {"process_bytes", value_or_null<Json>(cost.process_bytes)},
+          {"device_bytes", value_or_null<Json>(cost.device_bytes)},
           {"joules", value_or_null<Json>(cost.joules)},
           {"joules_per_token", value_or_null<Json>(cost.joules_per_token)},
           {"energy_absent", cost.energy_absent}};
@@ -80,25 +84,20 @@ std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result) {
   std::vector<RowCost> rows;
   const bool bits = sweep.metric == "val_bpb";
   for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
-    RowCost row{sweep.rows[i].name, sweep.rows[i].ranks, {}, {}, {}, {}, {}, {}, {}, false};
-    const std::size_t seeds = result.cells[i].size();
-    const auto add = [](std::vector<double>& values, const std::optional<double>& value) {
-      if (value) values.push_back(*value);
+    const auto of_seeds = [&](std::optional<double> SweepCost::*figure) {
+      std::vector<double> values;
+      for (const SweepCell& cell : result.cells[i]) {
+        if (!cell.cost || !((*cell.cost).*figure)) return std::vector<double>();
+        values.push_back(*((*cell.cost).*figure));
+      }
+      return values;
     };
-    for (const SweepCell& cell : result.cells[i]) {
-      row.metric.push_back(bits ? cell.without.val_bpb : cell.without.val_loss_nats);
-      if (!cell.cost) continue;
-      row.tokens_per_second.push_back(cell.cost->tokens_per_second);
-      row.process_bytes.push_back(cell.cost->process_bytes);
-      row.device_bytes.push_back(cell.cost->device_bytes);
-      add(row.seconds_to_target, cell.cost->seconds_to_target);
-      add(row.joules, cell.cost->joules);
-      add(row.joules_per_token, cell.cost->joules_per_token);
-    }
-    for (auto* values : {&row.seconds_to_target, &row.joules, &row.joules_per_token}) {
-      if (values->size() < seeds) values->clear();
-    }
-    rows.push_back(std::move(row));
+    rows.push_back({sweep.rows[i].name, sweep.rows[i].ranks, of_seeds(&SweepCost::tokens_per_second),
+                    of_seeds(&SweepCost::seconds_to_target), of_seeds(&SweepCost::process_bytes),
+                    of_seeds(&SweepCost::device_bytes), of_seeds(&SweepCost::joules),
+                    of_seeds(&SweepCost::joules_per_token)});
+    for (const SweepCell& cell : result.cells[i])
+      rows.back().metric.push_back(bits ? cell.without.val_bpb : cell.without.val_loss_nats);
   }
   const bool energy = std::ranges::none_of(rows, [](const RowCost& row) { return row.joules.empty(); });
   for (RowCost& row : rows) {
@@ -146,6 +145,62 @@ std::string cost_table(const Sweep& sweep, const SweepResult& result) {
   }
   for (const std::string& why : reasons) text += fmt::format("No energy: {}.\n", why);
   return text;
+}
+
+namespace {
+
+using Values = std::vector<double> RowCost::*;
+
+// A dot for each seed of each row that has both figures.
+std::string scatter(const std::vector<RowCost>& rows, const std::string& id, const std::string& title,
+                    Values across, double unit, const std::string& across_label, const std::string& metric) {
+  report::LineChart chart{
+      id,           title,  "One dot per seed; below and left is better. Rows of the front are marked *.",
+      across_label, metric, false,
+      {},           {}};
+  bool any = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::vector<double>& x = rows[i].*across;
+    report::Curve dots{rows[i].name + (rows[i].pareto ? " *" : ""), {}, i, report::Stroke::dots};
+    for (std::size_t seed = 0; seed < x.size(); ++seed)
+      dots.points.push_back({x[seed] / unit, rows[i].metric[seed]});
+    any = any || !dots.points.empty();
+    chart.curves.push_back(std::move(dots));
+  }
+  return any ? report::draw(chart) : "";
+}
+
+std::string bars(const std::vector<RowCost>& rows, const std::string& id, const std::string& title,
+                 Values values, const std::function<std::string(double)>& text) {
+  report::BarChart chart{id, title, "Means over the seeds.", {}};
+  for (const RowCost& row : rows) {
+    if ((row.*values).empty()) continue;
+    const double mean = statistic_of(row.*values).mean;
+    chart.bars.push_back({row.name, mean, text(mean), {}});
+  }
+  return chart.bars.empty() ? "" : report::draw(chart);
+}
+
+}  // namespace
+
+std::string sweep_page(const Sweep& sweep, const SweepResult& result) {
+  if (!sweep.costs) return {};
+  const std::vector<RowCost> rows = row_costs(sweep, result);
+  const auto rate = [](double value) { return fmt::format("{:.0f} tokens/s", value); };
+  std::string pictures = bars(rows, "speed-bars", "Speed", &RowCost::tokens_per_second, rate);
+  if (sweep.target_loss_nats > 0) {
+    pictures += scatter(rows, "seconds-scatter", "Seconds to the target against the score",
+                        &RowCost::seconds_to_target, 1, "seconds of training", sweep.metric);
+  }
+  pictures += scatter(rows, "memory-scatter", "Memory against the score", &RowCost::device_bytes, 1e6,
+                      "MB on the first rank's device", sweep.metric);
+  pictures += scatter(rows, "energy-scatter", "Energy against the score", &RowCost::joules, 1, "joules",
+                      sweep.metric);
+  pictures += bars(rows, "memory-bars", "Memory of the device", &RowCost::device_bytes, report::bytes_text);
+  return report::page(
+      "A sweep", "<code>" + report::escape(sweep.directory) + "</code>",
+      report::section("costs", "Costs", "<pre>" + report::escape(cost_table(sweep, result)) + "</pre>\n") +
+          report::section("pictures", "Pictures", report::charts(pictures)));
 }
 
 }  // namespace mulligan

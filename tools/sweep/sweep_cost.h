@@ -20,7 +20,7 @@ struct RowCost {
   std::string name;
   std::int64_t ranks = 1;
   std::vector<double> tokens_per_second, seconds_to_target, process_bytes, device_bytes, joules,
-      joules_per_token, metric;  // by seed; empty: absent
+      joules_per_token, metric = {};  // by seed; empty: absent
   bool pareto = false;
 };
 

@@ -1,4 +1,4 @@
-#include "tools/sweep/sweep_observations.h"
+#include "tools/sweep/sweep.h"
 
 #include <fmt/format.h>
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "framework/config/config_report.h"
+#include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/core/statistic.h"
 #include "framework/eval/evaluate.h"
