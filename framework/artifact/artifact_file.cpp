@@ -1,7 +1,5 @@
 #include "framework/artifact/artifact_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,7 +1,6 @@
 #include "framework/artifact/artifact_run.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
@@ -10,7 +9,6 @@
 #include "framework/artifact/evaluation_source.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/artifact/settings_of_run.h"
-#include "framework/artifact/size_report.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -25,7 +23,6 @@
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
-#include "framework/run/weight_origin.h"
 #include "framework/run/weights.h"
 
 namespace mulligan {

@@ -1,7 +1,5 @@
 #include "framework/artifact/make_artifact.h"
 
-#include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "framework/artifact/calibrate.h"

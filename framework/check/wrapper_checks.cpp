@@ -1,5 +1,4 @@
 // Checks of wrapper plugins.
-#include <cmath>
 
 #include "framework/check/kind_checks.h"
 #include "framework/check/poisoned_run.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 #include <string>
-#include <vector>
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"

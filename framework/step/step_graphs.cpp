@@ -6,7 +6,6 @@
 
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/passes.h"
-#include "framework/graph/tape.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
