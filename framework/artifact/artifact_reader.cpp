@@ -2,16 +2,15 @@
 // before use.
 #include <fmt/format.h>
 
+#include <mulligan/tensor.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <mulligan/half.hpp>
-#include <mulligan/tensor.h>
 #include <set>
 
 #include "framework/artifact/artifact_file.h"
-#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/role_streams.h"
 #include "framework/core/error.h"
@@ -31,13 +30,6 @@ constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
 
-struct DeclaredStream {
-  const StreamKind* kind = nullptr;
-  std::string layout;
-  Compression compression = Compression::brotli;
-  std::uint64_t raw_bytes = 0, bytes = 0;
-};
-
 class ArtifactReader {
  public:
   ArtifactReader(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit)
@@ -53,9 +45,9 @@ class ArtifactReader {
     if (manifest.contains("code_streams"))
       code_streams_ = word_in<CodeStreams>(manifest, "code_streams", "streams");
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
-    const std::vector<DeclaredStream> streams = read_streams(list_of(manifest, "streams"), artifact);
+    const std::vector<ArtifactStream> streams = read_streams(list_of(manifest, "streams"), artifact);
     if (declared) declared(artifact);
-    for (const DeclaredStream& stream : streams) fill_tensors(stream, artifact);
+    for (const ArtifactStream& stream : streams) fill_tensors(stream, artifact);
     for (QuantizedTensor& tensor : artifact.tensors) {
       tensor.row_order.clear();
       require_sound(tensor);
@@ -221,8 +213,8 @@ class ArtifactReader {
   }
 
   // Returns the tensors' streams in order. Throws unless the sizes match the tensors and fill the file.
-  std::vector<DeclaredStream> read_streams(const Json& list, const Artifact& artifact) const {
-    std::vector<DeclaredStream> streams;
+  std::vector<ArtifactStream> read_streams(const Json& list, const Artifact& artifact) const {
+    std::vector<ArtifactStream> streams;
     std::uint64_t raw_total = 0, numbers = 0, total = position_;
     for (const StreamKind& kind : stream_kinds(code_streams_)) {
       const std::uint64_t elements = elements_of(artifact, kind);
@@ -232,7 +224,7 @@ class ArtifactReader {
       if (string_of(entry, "content") != kind.content) {
         throw bad("has a part '{}' where its tensors need '{}'", string_of(entry, "content"), kind.content);
       }
-      DeclaredStream stream{&kind, string_of(entry, "layout"),
+      ArtifactStream stream{&kind, string_of(entry, "layout"),
                             word_in<Compression>(entry, "compression", "compression"),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
       const bool matrices = kind.matrices && stream.layout == "matrices";
@@ -271,7 +263,7 @@ class ArtifactReader {
     return elements;
   }
 
-  void fill_tensors(const DeclaredStream& stream, Artifact& artifact) {
+  void fill_tensors(const ArtifactStream& stream, Artifact& artifact) {
     const std::string_view packed = take(stream.bytes, stream.kind->content.c_str());
     reading(stream.kind->content, [&] {
       std::string bytes;
