@@ -2,7 +2,6 @@
 #include <array>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/run_config_rules.h"
 #include "framework/core/error.h"
 
 namespace mulligan {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "framework/config/settings.h"
+#include "framework/config/value.h"
 
 namespace mulligan {
 

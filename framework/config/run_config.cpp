@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
-#include "framework/config/run_config_rules.h"
 #include "framework/config/stored_paths.h"
 #include "framework/config/toml_document.h"
 #include "framework/core/error.h"

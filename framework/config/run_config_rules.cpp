@@ -1,4 +1,3 @@
-#include "framework/config/run_config_rules.h"
 
 #include <algorithm>
 #include <cmath>

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "framework/config/config_tree.h"
-#include "framework/config/settings.h"
 #include "framework/config/value.h"
 #include "framework/config/words.h"
 

@@ -1,4 +1,3 @@
-#include "framework/eval/validation_bytes.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 #include "framework/plugin/optimizer.h"
 

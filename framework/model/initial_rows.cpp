@@ -1,4 +1,4 @@
-#include "framework/model/initial_rows.h"
+#include "framework/model/initialise.h"
 
 #include <fnmatch.h>
 

@@ -1,4 +1,4 @@
-#include "framework/step/gradient_tree.h"
+#include "framework/step/gradient_exchange.h"
 
 #include <fmt/format.h>
 
