@@ -2,7 +2,6 @@
 
 #include "framework/check/kind_checks.h"
 #include "framework/check/loss_probe.h"
-#include "framework/check/loss_values.h"
 #include "framework/check/poisoned_run.h"
 
 namespace mulligan {

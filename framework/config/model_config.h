@@ -39,7 +39,7 @@ enum class FinalLane { mean, mlp, attention };
 template <>
 inline constexpr auto config_words<FinalLane> = std::array{"mean", "mlp", "attention"};
 
-// The order in which layers run (model/layer_order.h): each once, or with the repeats of [model.loop].
+// The order in which layers run (model/parameters.h): each once, or with the repeats of [model.loop].
 enum class LayerOrderKind { plain, looped };
 template <>
 inline constexpr auto config_words<LayerOrderKind> = std::array{"plain", "looped"};

@@ -6,8 +6,8 @@
 
 #include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
-#include "framework/model/layer_order.h"
 #include "framework/model/modded/forward.h"
+#include "framework/model/parameters.h"
 #include "framework/model/qkv_projection.h"
 #include "framework/model/qwen2/forward.h"
 #include "kernels/axpby/op.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "framework/model/elements/stages.h"
-#include "framework/model/layer_order.h"
 #include "framework/model/modded/parameters.h"
 #include "framework/model/qwen2/parameters.h"
 
