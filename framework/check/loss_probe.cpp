@@ -51,14 +51,9 @@ Graph LossProbe::record(const Loss& loss, const LossShape& shape, LossPasses pas
     loss.record_forward_backward(*recorder.table(), backward);
     return graph;
   }
-  if (reads_hidden_) {
-    loss.record_forward(*recorder.table(), forward, hidden);
-    hidden.gradient = graph.external("hidden_gradient", hidden_type).id;
-    loss.record_backward(*recorder.table(), backward, hidden);
-  } else {
-    loss.record_forward(*recorder.table(), forward);
-    loss.record_backward(*recorder.table(), backward);
-  }
+  loss.record_forward(*recorder.table(), forward, hidden);
+  if (reads_hidden_) hidden.gradient = graph.external("hidden_gradient", hidden_type).id;
+  loss.record_backward(*recorder.table(), backward, hidden);
   states_ = recorder.states();
   return graph;
 }
