@@ -42,6 +42,12 @@ class CheckList {
   std::vector<CheckLine> lines_;
 };
 
+// A parallel_for that does not cut.
+inline void in_one_piece(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
+                         void* context) {
+  if (count > 0) body(context, 0, count);
+}
+
 // The first problem that `body` finds in one of `cases`, or empty.
 template <typename Cases, typename Body>
 std::string first_problem(const Cases& cases, Body&& body) {
