@@ -1,7 +1,6 @@
 #include "framework/adapters/adapter_taps.h"
 
 #include <algorithm>
-#include <set>
 
 #include "framework/adapters/row_guard.h"
 #include "framework/core/error.h"
@@ -38,14 +37,8 @@ bool mentioned(const Graph& graph, Value value, std::size_t first) {
 // losses, other taps, persistent states, and every call outside of open() ... close(). Must live as long as a plugin could call it.
 class TapRecorder final : public PluginRecorder {
  public:
-  // `tap`: for messages, "q of slot 3".
-  explicit TapRecorder(std::string tap) : PluginRecorder("adapter"), tap_(std::move(tap)) {}
+  explicit TapRecorder(const std::string& tap) : PluginRecorder("the tap " + tap, "adapter") {}
 
-  void allow(std::span<const Value> values) {
-    for (const Value value : values) {
-      if (value) allowed_.insert(value.id);
-    }
-  }
   // With `rows` every view and launch must keep the rows of tokens apart (a recording that scores).
   const mlg_recorder& open(Graph& graph, RowGuard* rows = nullptr) {
     graph_ = &graph;
@@ -57,18 +50,13 @@ class TapRecorder final : public PluginRecorder {
  private:
   Graph& graph() override {
     if (graph_) return *graph_;
-    throw run_error("the tap {}: the recording is over; a plugin may record only while it is asked to", tap_);
+    throw run_error("{}: the recording is over; a plugin may record only while it is asked to", name_);
   }
-  Value known(mlg_value value) const override {
-    if (allowed_.contains(value)) return Value{value};
-    throw run_error("the tap {}: value {} is not among those that it was handed or has made", tap_, value);
-  }
-  void made(Value value) override { allowed_.insert(value.id); }
   Value state(const char*, const TensorType&) override {
-    throw run_error("the tap {}: a test-time-training plugin keeps nothing but its declared adapters", tap_);
+    throw run_error("{}: a test-time-training plugin keeps nothing but its declared adapters", name_);
   }
   void survives_warmup(mlg_value) override {
-    throw run_error("the tap {}: a test-time-training plugin has no state that could survive warm-up", tap_);
+    throw run_error("{}: a test-time-training plugin has no state that could survive warm-up", name_);
   }
   void check_view(Value value, std::int64_t offset, const TensorType& type) override {
     if (rows_) rows_->view(graph(), value, offset, type);
@@ -78,10 +66,8 @@ class TapRecorder final : public PluginRecorder {
     graph().call(call.kernel, std::move(call.arguments), std::move(call.attributes));
   }
 
-  std::string tap_;
   Graph* graph_ = nullptr;  // null: closed
   RowGuard* rows_ = nullptr;
-  std::set<std::uint32_t> allowed_;
 };
 
 struct AdapterTaps::TapState {
@@ -192,7 +178,7 @@ Value AdapterTaps::at(Tape& tape, const TapSite& site) {
     tensors_.push_back(tensor);
   }
   states_.push_back(state);
-  state->recorder.allow(handed);
+  state->recorder.restrict_to(handed);
   RowGuard guard(tap_name(site), active_, rows / active_);
   guard.hand_tokens(graph, site.block_input);
   guard.hand_tokens(graph, site.output);
@@ -224,7 +210,7 @@ void AdapterTaps::record_backward(TapState& state, const TapSite& site, Backward
     gradients.push_back({state.adapters[i].get(), gradient});
     handed.push_back(written);
   }
-  state.recorder.allow(handed);
+  state.recorder.restrict_to(handed);
   const std::size_t first = graph.calls().size();
   plugin_.record_backward(state.recorder.open(graph), state.tap, call);
   state.recorder.close();

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "framework/graph/graph.h"
 #include "framework/graph/row_rules.h"

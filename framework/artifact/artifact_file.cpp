@@ -1,7 +1,5 @@
 #include "framework/artifact/artifact_file.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/role_streams.h"
 #include "framework/core/error.h"
@@ -23,12 +20,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are stored as
 
 using OrderedJson = nlohmann::ordered_json;
 
-// One stream, compressed.
-struct Stream {
-  const StreamKind* kind = nullptr;
-  std::string layout = {};
-  Compression compression = Compression::brotli;
-  std::uint64_t raw_bytes = 0;
+struct Stream : ArtifactStream {
   std::string compressed = {};
 };
 
@@ -72,17 +64,20 @@ Artifact with_row_orders(Artifact artifact, CodeStreams streams, int threads) {
 // The stream in the smallest of its layouts.
 Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compression compression) {
   const std::string bytes = gather(artifact, kind);
+  const auto stream = [&](std::uint64_t raw_bytes, std::string layout, std::string compressed) -> Stream {
+    const std::uint64_t stored = compressed.size();
+    return {{&kind, std::move(layout), compression, raw_bytes, stored}, std::move(compressed)};
+  };
   if (compression == Compression::adaptive) {
     if (kind.matrices) {
       const std::span codes(reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size());
-      return {&kind, "matrices", compression, bytes.size(),
-              encode_codes(codes, stream_matrices(artifact.tensors, kind))};
+      return stream(bytes.size(), "matrices", encode_codes(codes, stream_matrices(artifact.tensors, kind)));
     }
     compression = Compression::brotli;
   }
   const auto in_layout = [&](std::string_view part, const std::string& layout) -> Stream {
     const std::string encoded = encode_layout(part, kind, layout);
-    return {&kind, layout, compression, encoded.size(), compress(compression, encoded)};
+    return stream(encoded.size(), layout, compress(compression, encoded));
   };
   const std::string_view piece = trial_piece(bytes);
   Stream smallest = in_layout(piece, kind.layouts[0]);
@@ -100,7 +95,7 @@ std::vector<Stream> compress_streams(const Artifact& artifact, Compression compr
   for (const StreamKind& kind : stream_kinds(code_streams)) {
     const bool used = std::ranges::any_of(
         artifact.tensors, [&](const QuantizedTensor& tensor) { return stream_elements(tensor, kind) > 0; });
-    if (used) streams.push_back({&kind});
+    if (used) streams.push_back({{&kind}});
   }
   parallel_for(streams.size(), threads, [&](std::size_t i) {
     streams[i] = compressed_stream(artifact, *streams[i].kind, compression);
@@ -133,7 +128,7 @@ OrderedJson manifest_of(const Artifact& artifact, std::span<const Stream> stream
                                    {"layout", stream.layout},
                                    {"compression", word_of(stream.compression)},
                                    {"raw_bytes", stream.raw_bytes},
-                                   {"bytes", stream.compressed.size()}});
+                                   {"bytes", stream.bytes}});
   }
   for (const QuantizedTensor& tensor : artifact.tensors) {
     manifest["tensors"].push_back({{"name", tensor.name},
@@ -178,10 +173,9 @@ void share_out(const Artifact& artifact, std::span<const Stream> streams, Artifa
       total += bits.back();
     }
     for (std::size_t i = 0; i < bits.size(); ++i) {
-      sizes.tensors[i] += bits[i] / total * static_cast<double>(stream.compressed.size());
+      sizes.tensors[i] += bits[i] / total * static_cast<double>(stream.bytes);
     }
-    sizes.streams.push_back(
-        {stream.kind->content, stream.layout, stream.raw_bytes, stream.compressed.size()});
+    sizes.streams.push_back(stream);
   }
 }
 

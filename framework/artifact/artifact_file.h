@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/artifact/quantized_tensor.h"
-#include "framework/config/stored_formats.h"
+#include "framework/artifact/artifact_layout.h"
 #include "framework/data/data_identity.h"
 
 namespace mulligan {
@@ -28,8 +27,9 @@ struct Artifact {
 
 // One compressed run of bytes: the same kind of number of all tensors, one tensor after the other.
 struct ArtifactStream {
-  std::string content;          // "codes6", "scales", "fp16", ...
-  std::string layout;           // "bytes", "packed", "shuffled"
+  const StreamKind* kind = nullptr;  // "codes6", "scales", "fp16", ...
+  std::string layout = {};           // "bytes", "packed", "shuffled"
+  Compression compression = Compression::brotli;
   std::uint64_t raw_bytes = 0;  // before compression, in that layout
   std::uint64_t bytes = 0;      // in the file
 };

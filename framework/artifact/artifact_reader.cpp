@@ -2,6 +2,7 @@
 // before use.
 #include <fmt/format.h>
 
+#include <mulligan/tensor.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,7 +11,6 @@
 #include <set>
 
 #include "framework/artifact/artifact_file.h"
-#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/role_streams.h"
 #include "framework/core/error.h"
@@ -30,13 +30,6 @@ constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
 
-struct DeclaredStream {
-  const StreamKind* kind = nullptr;
-  std::string layout;
-  Compression compression = Compression::brotli;
-  std::uint64_t raw_bytes = 0, bytes = 0;
-};
-
 class ArtifactReader {
  public:
   ArtifactReader(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit)
@@ -47,12 +40,14 @@ class ArtifactReader {
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
     if (manifest.contains("evaluation")) artifact.evaluation = string_of(manifest, "evaluation");
-    artifact.data = read_data(manifest);
-    code_streams_ = read_code_streams(manifest);
+    artifact.data = data_identity_from_json(member(manifest, "data", &Json::is_object, "object"),
+                                            "the artifact '" + origin_ + "'");
+    if (manifest.contains("code_streams"))
+      code_streams_ = word_in<CodeStreams>(manifest, "code_streams", "streams");
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
-    const std::vector<DeclaredStream> streams = read_streams(list_of(manifest, "streams"), artifact);
+    const std::vector<ArtifactStream> streams = read_streams(list_of(manifest, "streams"), artifact);
     if (declared) declared(artifact);
-    for (const DeclaredStream& stream : streams) fill_tensors(stream, artifact);
+    for (const ArtifactStream& stream : streams) fill_tensors(stream, artifact);
     for (QuantizedTensor& tensor : artifact.tensors) {
       tensor.row_order.clear();
       require_sound(tensor);
@@ -122,27 +117,27 @@ class ArtifactReader {
     }
   }
 
-  DataIdentity read_data(const Json& manifest) const {
-    const auto found = manifest.find("data");
-    if (found == manifest.end() || !found->is_object()) throw bad("has no object 'data' in its manifest");
-    return data_identity_from_json(*found, "the artifact '" + origin_ + "'");
-  }
-
-  std::string string_of(const Json& object, const char* name) const {
+  const Json& member(const Json& object, const char* name, bool (Json::*is)() const noexcept,
+                     const char* kind) const {
     const auto found = object.find(name);
-    if (found == object.end() || !found->is_string()) throw bad("has no text '{}' in its manifest", name);
-    return found->get<std::string>();
+    if (found == object.end() || !((*found).*is)()) throw bad("has no {} '{}' in its manifest", kind, name);
+    return *found;
+  }
+  std::string string_of(const Json& object, const char* name) const {
+    return member(object, name, &Json::is_string, "text");
   }
   std::uint64_t number_of(const Json& object, const char* name) const {
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_number_unsigned())
-      throw bad("has no whole number '{}' in an entry of its manifest", name);
-    return found->get<std::uint64_t>();
+    return member(object, name, &Json::is_number_unsigned, "whole number");
   }
   const Json& list_of(const Json& object, const char* name) const {
-    const auto found = object.find(name);
-    if (found == object.end() || !found->is_array()) throw bad("has no list '{}' in its manifest", name);
-    return *found;
+    return member(object, name, &Json::is_array, "list");
+  }
+  // An enumeration by its word; `what` names it.
+  template <typename E>
+  E word_in(const Json& object, const char* name, const char* what) const {
+    const std::string word = string_of(object, name);
+    if (const auto known = of_word<E>(word)) return *known;
+    throw bad("has the unknown {} '{}'", what, word);
   }
   const Json& entry_of(const Json& entry) const {
     if (!entry.is_object()) throw bad("has an entry in its manifest that is not an object");
@@ -164,7 +159,7 @@ class ArtifactReader {
       elements *= static_cast<std::uint64_t>(size);  // both factors are below 2^41: no overflow
       if (elements > most_elements) throw bad("has a tensor '{}' larger than any can be", tensor.name);
     }
-    tensor.format = read_format(string_of(entry, "format"), tensor.name);
+    tensor.format = word_in<TensorFormat>(entry, "format", "format");
     const std::uint64_t bits = number_of(entry, "bits");
     const bool sound = tensor.format == TensorFormat::integer    ? bits >= 2 && bits <= 8
                        : tensor.format == TensorFormat::int8_row ? bits == 8
@@ -174,14 +169,6 @@ class ArtifactReader {
     tensor.bits = static_cast<int>(bits);
     read_choices(entry, tensor);
     return tensor;
-  }
-
-  CodeStreams read_code_streams(const Json& manifest) const {
-    if (!manifest.contains("code_streams")) return CodeStreams::width;
-    const std::string word = string_of(manifest, "code_streams");
-    if (const auto streams = of_word<CodeStreams>(word); streams && *streams != CodeStreams::width)
-      return *streams;
-    throw bad("has its codes in the unknown streams '{}'", word);
   }
 
   void read_choices(const Json& entry, QuantizedTensor& tensor) const {
@@ -225,14 +212,9 @@ class ArtifactReader {
     tensor.correction.right_group = static_cast<std::int64_t>(right);
   }
 
-  TensorFormat read_format(const std::string& word, const std::string& tensor) const {
-    if (const auto format = of_word<TensorFormat>(word)) return *format;
-    throw bad("has a tensor '{}' of the unknown format '{}'", tensor, word);
-  }
-
   // Returns the tensors' streams in order. Throws unless the sizes match the tensors and fill the file.
-  std::vector<DeclaredStream> read_streams(const Json& list, const Artifact& artifact) const {
-    std::vector<DeclaredStream> streams;
+  std::vector<ArtifactStream> read_streams(const Json& list, const Artifact& artifact) const {
+    std::vector<ArtifactStream> streams;
     std::uint64_t raw_total = 0, numbers = 0, total = position_;
     for (const StreamKind& kind : stream_kinds(code_streams_)) {
       const std::uint64_t elements = elements_of(artifact, kind);
@@ -242,7 +224,8 @@ class ArtifactReader {
       if (string_of(entry, "content") != kind.content) {
         throw bad("has a part '{}' where its tensors need '{}'", string_of(entry, "content"), kind.content);
       }
-      DeclaredStream stream{&kind, string_of(entry, "layout"), read_compression(entry),
+      ArtifactStream stream{&kind, string_of(entry, "layout"),
+                            word_in<Compression>(entry, "compression", "compression"),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
       const bool matrices = kind.matrices && stream.layout == "matrices";
       if (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
@@ -280,13 +263,7 @@ class ArtifactReader {
     return elements;
   }
 
-  Compression read_compression(const Json& entry) const {
-    const std::string word = string_of(entry, "compression");
-    if (const auto compression = of_word<Compression>(word)) return *compression;
-    throw bad("has a part in the unknown compression '{}'", word);
-  }
-
-  void fill_tensors(const DeclaredStream& stream, Artifact& artifact) {
+  void fill_tensors(const ArtifactStream& stream, Artifact& artifact) {
     const std::string_view packed = take(stream.bytes, stream.kind->content.c_str());
     reading(stream.kind->content, [&] {
       std::string bytes;

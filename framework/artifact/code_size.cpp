@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <string>
 
 #include "framework/artifact/compression.h"
 #include "framework/core/error.h"

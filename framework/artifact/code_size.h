@@ -1,7 +1,6 @@
 // The code of a result: its archives, its digest, and what is kept of compressing it.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>

@@ -14,8 +14,6 @@
 namespace mulligan {
 namespace {
 
-constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
-
 const std::uint8_t* unsigned_bytes(std::string_view bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
@@ -51,74 +49,32 @@ std::string compress_zlib(std::string_view bytes) {
   return out;
 }
 
-enum class Decoded { on, more_output, end, corrupt };
-
-// Calls step(in, in left, out, room) until the end; it moves all four by what it read and wrote. The output grows chunk
-// by chunk and never beyond what was declared.
-template <typename Step>
-std::string decode(std::string_view compressed, std::uint64_t declared, Step&& step, bool exactly = true) {
-  std::string bytes;
-  std::size_t used = 0, in_left = compressed.size();
-  const std::uint8_t* in = unsigned_bytes(compressed);
-  while (true) {
-    const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(declared - used, chunk_bytes));
-    bytes.resize(used + more);
-    std::uint8_t* out = unsigned_bytes(bytes) + used;
-    std::size_t room = more;
-    const std::size_t in_before = in_left;
-    const Decoded result = step(in, in_left, out, room);
-    used += more - room;
-    if (result == Decoded::end) break;
-    if (result == Decoded::corrupt) throw std::runtime_error("is corrupt");
-    if (room != more || in_left != in_before) continue;
-    if (used == declared && (in_left > 0 || result == Decoded::more_output))
-      throw std::runtime_error(fmt::format("holds more than the {} bytes declared", declared));
-    throw std::runtime_error("is truncated");
-  }
-  if (in_left > 0) throw std::runtime_error(fmt::format("has {} bytes too many", in_left));
-  if (exactly && used != declared)
-    throw std::runtime_error(fmt::format("holds {} bytes instead of the {} declared", used, declared));
-  bytes.resize(used);
-  return bytes;
-}
-
-std::string decompress_brotli(std::string_view compressed, std::uint64_t raw_bytes, bool exactly) {
-  const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state(
-      BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), BrotliDecoderDestroyInstance);
-  if (!state) throw std::bad_alloc();
-  const auto step = [&](const std::uint8_t*& in, std::size_t& in_left, std::uint8_t*& out,
-                        std::size_t& room) {
-    switch (BrotliDecoderDecompressStream(state.get(), &in_left, &in, &room, &out, nullptr)) {
-      case BROTLI_DECODER_RESULT_SUCCESS:
-        return Decoded::end;
-      case BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT:
-        return Decoded::more_output;
-      case BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT:
-        return Decoded::on;
-      default:
-        return Decoded::corrupt;
-    }
-  };
-  return decode(compressed, raw_bytes, step, exactly);
+std::runtime_error too_much(std::uint64_t most) {
+  return std::runtime_error(fmt::format("holds more than the {} bytes declared", most));
 }
 
 std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
   const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
-  return decode(compressed, raw_bytes, [&](auto& in, std::size_t& in_left, auto& out, std::size_t& room) {
-    const auto count = static_cast<uInt>(std::min(in_left, chunk_bytes));
-    stream.next_in = const_cast<Bytef*>(in);
-    stream.avail_in = count;
-    stream.next_out = out;
+  std::string bytes;
+  stream.next_in = const_cast<Bytef*>(unsigned_bytes(compressed));
+  stream.avail_in = static_cast<uInt>(compressed.size());
+  for (int result = Z_OK; result != Z_STREAM_END;) {
+    constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
+    const std::size_t used = bytes.size(), room = std::min(raw_bytes - used, part_bytes);
+    bytes.resize(used + room);
+    stream.next_out = unsigned_bytes(bytes) + used;
     stream.avail_out = static_cast<uInt>(room);
-    const int result = inflate(&stream, Z_NO_FLUSH);
-    in = stream.next_in;
-    in_left -= count - stream.avail_in;
-    room = stream.avail_out;
-    if (result == Z_STREAM_END) return Decoded::end;
-    return result == Z_OK || result == Z_BUF_ERROR ? Decoded::on : Decoded::corrupt;
-  });
+    result = inflate(&stream, Z_NO_FLUSH);
+    bytes.resize(used + room - stream.avail_out);
+    if (result == Z_STREAM_END || bytes.size() > used) continue;
+    if (result != Z_OK && result != Z_BUF_ERROR) throw std::runtime_error("is corrupt");
+    if (stream.avail_in > 0) throw too_much(raw_bytes);
+    throw std::runtime_error("is truncated");
+  }
+  if (stream.avail_in > 0) throw std::runtime_error(fmt::format("has {} bytes too many", stream.avail_in));
+  return bytes;
 }
 
 }  // namespace
@@ -133,13 +89,31 @@ std::string compress(Compression compression, std::string_view bytes) {
   return compression == Compression::zlib ? compress_zlib(bytes) : compress_brotli(bytes);
 }
 
-std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {
-  return compression == Compression::zlib ? decompress_zlib(compressed, raw_bytes)
-                                          : decompress_brotli(compressed, raw_bytes, /*exactly=*/true);
+std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most) {
+  const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state(
+      BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), BrotliDecoderDestroyInstance);
+  if (!state) throw std::bad_alloc();
+  std::string bytes;
+  std::size_t left = compressed.size();
+  const std::uint8_t* in = unsigned_bytes(compressed);
+  for (auto result = BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT; result != BROTLI_DECODER_RESULT_SUCCESS;) {
+    std::size_t room = 0, size = 0;  // no room: the decoder keeps the output
+    result = BrotliDecoderDecompressStream(state.get(), &left, &in, &room, nullptr, nullptr);
+    const std::uint8_t* part = BrotliDecoderTakeOutput(state.get(), &size);
+    if (size > most - bytes.size()) throw too_much(most);
+    bytes.append(reinterpret_cast<const char*>(part), size);
+    if (result == BROTLI_DECODER_RESULT_ERROR) throw std::runtime_error("is corrupt");
+    if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT) throw std::runtime_error("is truncated");
+  }
+  if (left > 0) throw std::runtime_error(fmt::format("has {} bytes too many", left));
+  return bytes;
 }
 
-std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most) {
-  return decompress_brotli(compressed, most, /*exactly=*/false);
+std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes) {
+  std::string bytes = compression == Compression::zlib ? decompress_zlib(compressed, raw_bytes)
+                                                       : decompress_brotli_within(compressed, raw_bytes);
+  if (bytes.size() == raw_bytes) return bytes;
+  throw std::runtime_error(fmt::format("holds {} bytes instead of the {} declared", bytes.size(), raw_bytes));
 }
 
 }  // namespace mulligan

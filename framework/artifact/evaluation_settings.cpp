@@ -1,18 +1,15 @@
 #include "framework/artifact/evaluation_settings.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
+#include <algorithm>
 #include <stdexcept>
-#include <type_traits>
-#include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan {
 namespace {
 
-// All fields in the order of the text, stated once for both directions: Writer and Reader.
+// All fields in the order of the list, stated once for both directions.
 template <typename Each>
 void for_each_field(EvaluationSettings& s, Each& each) {
   ModelConfig& m = s.model;
@@ -40,125 +37,72 @@ void for_each_field(EvaluationPlugin& plugin, Each& each) {
 }
 template <typename Each>
 void for_each_field(std::pair<std::string, ConfigValue>& key, Each& each) {
-  ConfigValue& value = key.second;
-  ValueType type = value.type();
-  each(key.first, type);
-  const bool written = type == value.type();
-  const auto as = [&](auto held) {
-    each(held);
-    value = ConfigValue(std::move(held));
-  };
-  switch (type) {
-    case ValueType::boolean:
-      return as(written ? value.boolean() : false);
-    case ValueType::integer:
-      return as(written ? value.integer() : std::int64_t{0});
-    case ValueType::real:
-      return as(written ? value.real() : 0.0);
-    case ValueType::string:
-      return as(written ? value.string() : std::string());
-    case ValueType::real_list:
-      return as(written ? value.reals() : ConfigValue::Reals());
-    default:
-      each.refuse_type();
-  }
+  each(key.first, key.second);
 }
 
-class Writer {
+// Writes a list of JSON, or reads the one that it is given.
+class FieldList {
  public:
+  FieldList() = default;
+  explicit FieldList(nlohmann::json list) : list_(std::move(list)), reads_(true) {}
   template <typename... T>
   void operator()(T&... values) {
-    (put(values), ...);
+    (field(values), ...);
   }
-  static void refuse_type() {
-    throw std::logic_error("evaluation settings: no plugin has a list of strings");
-  }
-  std::string text;
+  bool ended() const { return at_ == list_.size(); }
+  std::string text() const { return list_.dump(); }
 
  private:
   template <typename T>
-  void put(T& value) {
-    if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
-      text += fmt::format("{}\n", static_cast<int>(value));
-    } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-      text += fmt::format("{}\n", value);
-    } else {
+  void field(T& value) {
+    if constexpr (requires { for_each_field(value, *this); }) {
       for_each_field(value, *this);
+    } else if (reads_) {
+      list_.at(at_++).get_to(value);
+    } else {
+      list_.push_back(value);
     }
   }
   template <typename T>
-  void put(std::vector<T>& list) {
-    text += fmt::format("{}\n", list.size());
-    for (T& entry : list) put(entry);
+  void field(std::vector<T>& list) {
+    std::size_t count = list.size();
+    field(count);
+    list.resize(std::min(count, list_.size() + 1));  // each entry is one of the list
+    for (T& entry : list) field(entry);
   }
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view text) : rest_(text) {}
-  template <typename... T>
-  void operator()(T&... values) {
-    (take(values), ...);
-  }
-  static void refuse_type() { throw bad(); }
-  void finish() const {
-    if (!rest_.empty()) throw bad();
+  void field(ConfigValue& value) {
+    if (!reads_) return value.visit([this](const auto& held) { list_.push_back(held); });
+    const nlohmann::json& held = list_.at(at_++);
+    if (held.is_boolean()) value = ConfigValue(held.get<bool>());
+    if (held.is_number_integer()) value = ConfigValue(held.get<std::int64_t>());
+    if (held.is_number_float()) value = ConfigValue(held.get<double>());
+    if (held.is_string()) value = ConfigValue(held.get<std::string>());
+    if (held.is_array()) value = ConfigValue(held.get<ConfigValue::Reals>());
   }
 
- private:
-  static Error bad() {
-    return data_error("the artifact's settings of its evaluation are damaged; make it again");
-  }
-
-  std::string_view line() {
-    const std::size_t end = rest_.find('\n');
-    if (end == rest_.npos) throw bad();
-    const std::string_view found = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return found;
-  }
-  template <typename T>
-  void take(T& value) {
-    if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
-      unsigned char number = 0;  // no enumeration has more
-      take(number);
-      if (std::is_same_v<T, bool> && number > 1) throw bad();
-      value = static_cast<T>(number);
-    } else if constexpr (std::is_arithmetic_v<T>) {
-      const std::string_view text = line();
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (error != std::errc() || end != text.data() + text.size()) throw bad();
-    } else {
-      for_each_field(value, *this);
-    }
-  }
-  void take(std::string& value) { value = line(); }
-  template <typename T>
-  void take(std::vector<T>& list) {
-    std::size_t count = 0;
-    take(count);
-    if (count > rest_.size()) throw bad();  // each entry takes a line
-    list.resize(count);
-    for (T& entry : list) take(entry);
-  }
-
-  std::string_view rest_;
+  nlohmann::json list_ = nlohmann::json::array();
+  bool reads_ = false;
+  std::size_t at_ = 0;
 };
 
 }  // namespace
 
 std::string write_evaluation_settings(const EvaluationSettings& settings) {
   EvaluationSettings copy = settings;
-  Writer writer;
-  for_each_field(copy, writer);
-  return writer.text;
+  FieldList fields;
+  for_each_field(copy, fields);
+  return fields.text();
 }
 
 EvaluationSettings read_evaluation_settings(std::string_view text) {
   EvaluationSettings settings;
-  Reader reader(text);
-  for_each_field(settings, reader);
-  reader.finish();
+  try {
+    FieldList fields(parse_json(text));
+    for_each_field(settings, fields);
+    if (!fields.ended()) throw std::out_of_range("further fields");
+  } catch (const std::exception&) {
+    throw data_error("the artifact's settings of its evaluation are damaged; make it again");
+  }
   for (const auto& [name, value] : settings.elements) settings.model.elements[name] = value;
   return settings;
 }

@@ -7,7 +7,6 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
-#include <string_view>
 
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"

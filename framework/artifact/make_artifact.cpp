@@ -1,7 +1,6 @@
 #include "framework/artifact/make_artifact.h"
 
-#include <algorithm>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "framework/artifact/calibrate.h"
@@ -30,38 +29,33 @@ class Stopwatch {
 };
 
 // Second moments over all calibration batches.
-class Calibration {
- public:
-  Calibration(const RunConfig& config, const ArtifactSources& sources)
-      : shape_{config.quantize->options.calibration_rows, config.train.sequence_length},
-        rows_(calibration_shards(find_shards(training_patterns(config.data), DataSplit::train),
-                                 config.quantize->options.calibration_shard_stride),
-              shape_.row_tokens, config.model.vocabulary, static_cast<std::uint64_t>(config.run.seed)),
-        calibrator_(sources.model.store(), config.model, sources.model.layouts(), shape_),
-        arena_(sources.model.store().backend()) {
-    arena_.bind({&calibrator_.program()}, sources.model.store());
-    calibrator_.rehearse();
+std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSources& sources,
+                                      Stopwatch& watch, MadeArtifact& made) {
+  TensorStore& store = sources.model.store();
+  const QuantizeOptions& options = config.quantize->options;
+  const CalibrationShape shape{options.calibration_rows, config.train.sequence_length};
+  CalibrationRows rows(calibration_shards(find_shards(training_patterns(config.data), DataSplit::train),
+                                          options.calibration_shard_stride),
+                       shape.row_tokens, config.model.vocabulary,
+                       static_cast<std::uint64_t>(config.run.seed));
+  auto moments = std::make_unique<Calibrator>(store, config.model, sources.model.layouts(), shape);
+  SharedArena arena(store.backend());
+  arena.bind({&moments->program()}, store);
+  moments->rehearse();
+  made.setup_seconds = watch.lap();
+  const std::int64_t batches = options.calibration_batches;
+  Progress progress(sources.progress,
+                    {.what = "calibrating", .unit = "batches", .total = static_cast<double>(batches)});
+  std::vector<std::int32_t> batch(static_cast<std::size_t>(shape.batch_rows * shape.row_tokens));
+  for (std::int64_t i = 0; i < batches; ++i) {
+    rows.next(batch);
+    moments->add(batch);
+    progress.advance();
   }
-  void run(const RunConfig& config, const ArtifactSources& sources) {
-    const std::int64_t batches = config.quantize->options.calibration_batches;
-    Progress progress(sources.progress,
-                      {.what = "calibrating", .unit = "batches", .total = static_cast<double>(batches)});
-    std::vector<std::int32_t> batch(static_cast<std::size_t>(shape_.batch_rows * shape_.row_tokens));
-    for (std::int64_t i = 0; i < batches; ++i) {
-      rows_.next(batch);
-      calibrator_.add(batch);
-      progress.advance();
-    }
-    sources.model.store().backend().synchronize();
-  }
-  const Calibrator& moments() const { return calibrator_; }
-
- private:
-  CalibrationShape shape_;
-  CalibrationRows rows_;
-  Calibrator calibrator_;
-  SharedArena arena_;
-};
+  store.backend().synchronize();
+  made.calibrate_seconds = watch.lap();
+  return moments;
+}
 
 }  // namespace
 
@@ -69,19 +63,14 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   const RunConfig& config = loaded.config;
   MadeArtifact made;
   Stopwatch watch(sources.clock);
-  std::optional<Calibration> calibration;
-  if (sources.quantizer.needs_hessian()) {
-    calibration.emplace(config, sources);
-    made.setup_seconds = watch.lap();
-    calibration->run(config, sources);
-    made.calibrate_seconds = watch.lap();
-  }
+  std::unique_ptr<Calibrator> moments;
+  if (sources.quantizer.needs_hessian()) moments = calibrate(config, sources, watch, made);
   QuantizeSources quantize;
   quantize.weights = [&](const std::string& parameter) {
     return sources.model.store().download_as<float>(master_name(parameter));
   };
-  quantize.hessian = [&](const TapPoint& point) { return calibration->moments().hessian(point); };
-  quantize.input_rms = [&](const TapPoint& point) { return calibration->moments().input_rms(point); };
+  quantize.hessian = [&](const TapPoint& point) { return moments->hessian(point); };
+  quantize.input_rms = [&](const TapPoint& point) { return moments->input_rms(point); };
   quantize.quantizer = &sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
   QuantizedModel model;

@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "framework/artifact/artifact_file.h"
 #include "framework/config/run_config.h"

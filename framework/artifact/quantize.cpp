@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <mulligan/half_of_double.hpp>
 #include <mulligan/kernel.hpp>
 

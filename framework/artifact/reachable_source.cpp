@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 #include <stdexcept>
-#include <utility>
 
 namespace mulligan {
 namespace {

@@ -129,7 +129,7 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
   }
   text += "\n";
   for (const ArtifactStream& stream : sizes.streams) {
-    text += fmt::format("{:<34} {:<16} {:>22} of {}\n", "part " + stream.content, stream.layout,
+    text += fmt::format("{:<34} {:<16} {:>22} of {}\n", "part " + stream.kind->content, stream.layout,
                         grouped(static_cast<std::int64_t>(stream.bytes)),
                         grouped(static_cast<std::int64_t>(stream.raw_bytes)));
   }

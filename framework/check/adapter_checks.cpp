@@ -50,10 +50,7 @@ std::string gradient_problem(Backend& backend, const TttPlugin& plugin, const Ad
 }
 
 std::string for_all(const std::function<std::string(const AdapterShape&)>& body) {
-  for (const AdapterShape& shape : shapes()) {
-    if (const std::string problem = body(shape); !problem.empty()) return problem;
-  }
-  return {};
+  return first_problem(shapes(), body);
 }
 
 // Batches of four documents: one has ended, and the loss of another rises.

@@ -26,8 +26,7 @@ struct World {
   }
   void transfer(Collective kind, const char* to) {
     const auto batch = communicator->prepare(store, {{kind, "from", to, kCount, 0}});
-    batch->submit();
-    batch->join();
+    batch->run();
   }
   std::unique_ptr<Backend> backend;
   TensorStore store;
@@ -62,8 +61,7 @@ void check_communicator(const PluginHandle& plugin, const PluginConfig& config, 
     World world(plugin, config, make);
     const auto batch =
         world.communicator->prepare(world.store, {{Collective::all_reduce, "from", "to", 0, 0}});
-    batch->submit();
-    batch->join();
+    batch->run();
     return first_difference("the tensor", world.store.download_as<float>("to"), std::vector<float>(kCount));
   });
   list.add("after abort() every call fails", [&]() -> std::string {

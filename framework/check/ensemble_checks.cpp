@@ -14,11 +14,6 @@ namespace {
 
 using ParallelFor = void (*)(std::int64_t, std::int64_t, void (*)(void*, std::int64_t, std::int64_t), void*);
 
-void in_one_piece(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
-                  void* context) {
-  if (count > 0) body(context, 0, count);
-}
-
 // Backwards, each piece as short as `grain` allows.
 void in_many_pieces(std::int64_t count, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t),
                     void* context) {
@@ -32,25 +27,16 @@ struct Shape {
 };
 constexpr Shape row_shapes[] = {{1, 1}, {1, 7}, {5, 3}, {67, 33}};
 
-class EnsembleProbe {
- public:
-  explicit EnsembleProbe(const Ensemble& ensemble) : ensemble_(ensemble) {}
-
-  // A member's weight of made-up values, one row of zeros; where nothing was written NaN stays.
-  std::vector<float> make(Shape shape, std::int64_t tensor, std::int64_t member, std::uint64_t seed = 3,
-                          ParallelFor loop = in_one_piece) const {
-    const auto size = static_cast<std::size_t>(shape.rows * shape.columns);
-    std::vector<float> centre(size), out(size, std::numeric_limits<float>::quiet_NaN());
-    PhiloxStream(17, "ensemble check").fill_normal(centre, 0.02);
-    if (shape.rows > 1) std::fill_n(centre.begin(), shape.columns, 0.0F);
-    ensemble_.make({"weight", centre.data(), shape.rows, shape.columns, tensor, seed, member, loop},
-                   out.data());
-    return out;
-  }
-
- private:
-  const Ensemble& ensemble_;
-};
+// A member's weight of made-up values, one row of zeros; where nothing was written NaN stays.
+std::vector<float> made(const Ensemble& ensemble, Shape shape, std::int64_t tensor, std::int64_t member,
+                        std::uint64_t seed = 3, ParallelFor loop = in_one_piece) {
+  const auto size = static_cast<std::size_t>(shape.rows * shape.columns);
+  std::vector<float> centre(size), out(size, std::numeric_limits<float>::quiet_NaN());
+  PhiloxStream(17, "ensemble check").fill_normal(centre, 0.02);
+  if (shape.rows > 1) std::fill_n(centre.begin(), shape.columns, 0.0F);
+  ensemble.make({"weight", centre.data(), shape.rows, shape.columns, tensor, seed, member, loop}, out.data());
+  return out;
+}
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -60,16 +46,15 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, CheckList& list) {
   const Ensemble ensemble(plugin, config);
-  const EnsembleProbe probe(ensemble);
   list.add("members and the reference are written whole and finite", [&]() -> std::string {
     for (const Shape shape : row_shapes) {
       for (const std::int64_t member :
            {std::int64_t{MLG_ENSEMBLE_REFERENCE}, std::int64_t{0}, std::int64_t{9}}) {
-        const std::vector<float> made = probe.make(shape, 2, member);
-        const auto odd = std::ranges::find_if(made, [](float value) { return !std::isfinite(value); });
-        if (odd == made.end()) continue;
+        const std::vector<float> weight = made(ensemble, shape, 2, member);
+        const auto odd = std::ranges::find_if(weight, [](float value) { return !std::isfinite(value); });
+        if (odd == weight.end()) continue;
         return fmt::format("element {} of member {} of [{}, {}] is not finite, or was not written",
-                           odd - made.begin(), member, shape.rows, shape.columns);
+                           odd - weight.begin(), member, shape.rows, shape.columns);
       }
     }
     return {};
@@ -77,12 +62,12 @@ void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, Chec
   list.add("the same member has the same bits, whatever was made before and however work is cut",
            [&]() -> std::string {
              for (const Shape shape : row_shapes) {
-               const std::vector<float> once = probe.make(shape, 1, 4);
-               probe.make({3, 5}, 0, 2);
-               if (!same_bits(once, probe.make(shape, 1, 4)))
+               const std::vector<float> once = made(ensemble, shape, 1, 4);
+               made(ensemble, {3, 5}, 0, 2);
+               if (!same_bits(once, made(ensemble, shape, 1, 4)))
                  return fmt::format("member 4 of [{}, {}] differs the second time", shape.rows,
                                     shape.columns);
-               if (!same_bits(once, probe.make(shape, 1, 4, 3, in_many_pieces)))
+               if (!same_bits(once, made(ensemble, shape, 1, 4, 3, in_many_pieces)))
                  return fmt::format("member 4 of [{}, {}] depends on how parallel_for cuts", shape.rows,
                                     shape.columns);
              }
@@ -90,8 +75,8 @@ void check_ensemble(const PluginHandle& plugin, const PluginConfig& config, Chec
            });
   list.add("the reference depends on no seed", [&]() -> std::string {
     const Shape shape{67, 33};
-    if (same_bits(probe.make(shape, 1, MLG_ENSEMBLE_REFERENCE, 3),
-                  probe.make(shape, 1, MLG_ENSEMBLE_REFERENCE, 4)))
+    if (same_bits(made(ensemble, shape, 1, MLG_ENSEMBLE_REFERENCE, 3),
+                  made(ensemble, shape, 1, MLG_ENSEMBLE_REFERENCE, 4)))
       return {};
     return "another seed gives another reference";
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -40,6 +41,21 @@ class CheckList {
  private:
   std::vector<CheckLine> lines_;
 };
+
+// A parallel_for that does not cut.
+inline void in_one_piece(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
+                         void* context) {
+  if (count > 0) body(context, 0, count);
+}
+
+// The first problem that `body` finds in one of `cases`, or empty.
+template <typename Cases, typename Body>
+std::string first_problem(const Cases& cases, Body&& body) {
+  for (const auto& one : cases) {
+    if (std::string problem = body(one); !problem.empty()) return problem;
+  }
+  return {};
+}
 
 // The first element in which two runs differ, as a problem, or empty. Bits are compared.
 inline std::string first_difference(const std::string& what, const std::vector<float>& a,
@@ -97,23 +113,10 @@ struct BackendMaker {
 inline void add_thread_check(CheckList& list, const BackendMaker& make,
                              const std::function<std::string(Backend&)>& problem) {
   list.add("other numbers of threads give the same bits", [&] {
-    for (const int threads : {1, 2, 3}) {
-      const std::unique_ptr<Backend> other = make(threads);
-      if (const std::string found = problem(*other); !found.empty())
-        return fmt::format("{} (1 and {} threads)", found, threads);
-    }
-    return std::string();
-  });
-}
-
-// Adds a check of each of `cases`.
-template <typename Case, typename Body>
-void add_for_all(CheckList& list, const std::string& what, const std::vector<Case>& cases, Body body) {
-  list.add(what, [&] {
-    for (const Case& one : cases) {
-      if (std::string problem = body(one); !problem.empty()) return problem;
-    }
-    return std::string();
+    return first_problem(std::array{1, 2, 3}, [&](int threads) {
+      const std::string found = problem(*make(threads));
+      return found.empty() ? found : fmt::format("{} (1 and {} threads)", found, threads);
+    });
   });
 }
 

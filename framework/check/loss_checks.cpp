@@ -2,7 +2,6 @@
 
 #include "framework/check/kind_checks.h"
 #include "framework/check/loss_probe.h"
-#include "framework/check/loss_values.h"
 #include "framework/check/poisoned_run.h"
 
 namespace mulligan {
@@ -124,12 +123,10 @@ void check_loss(const PluginHandle& plugin, const PluginConfig& config, const Ba
   for (const DType dtype : {MLG_F32, MLG_BF16}) {
     list.add(
         fmt::format("every output is written, whatever memory held before ({})", dtype_name(dtype)), [&] {
-          for (LossShape shape : {odd_shapes[0], odd_shapes[1], wide_shape}) {
+          return first_problem(std::array{odd_shapes[0], odd_shapes[1], wide_shape}, [&](LossShape shape) {
             shape.dtype = dtype;
-            if (const std::string problem = loss_outputs_problem(*backend, loss, shape); !problem.empty())
-              return problem;
-          }
-          return std::string();
+            return loss_outputs_problem(*backend, loss, shape);
+          });
         });
   }
   list.add("the gradient of the logits equals finite differences",

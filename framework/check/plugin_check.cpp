@@ -1,6 +1,5 @@
 #include "framework/check/plugin_check.h"
 
-#include "framework/check/kind_checks.h"
 #include "framework/config/plugin_config.h"
 #include "framework/config/schema.h"
 #include "framework/config/toml_document.h"

@@ -43,10 +43,6 @@ Matrix matrix(std::int64_t rows, std::int64_t columns) {
   return m;
 }
 
-void serial(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
-            void* context) {
-  if (count > 0) body(context, 0, count);
-}
 // Single elements, from the last to the first: as unlike one piece as the contract allows.
 void backwards(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
                void* context) {
@@ -71,7 +67,7 @@ struct FineColumns {
 };
 
 Result quantize(const Quantizer& quantizer, const Matrix& m, int bits, bool with_hessian, std::uint8_t poison,
-                decltype(&serial) parallel, const FineColumns& fine = {}) {
+                decltype(&in_one_piece) parallel, const FineColumns& fine = {}) {
   Result result;
   result.codes.assign(m.weight.size(), static_cast<std::int8_t>(poison));
   result.scales.assign(static_cast<std::size_t>(m.rows), poison == poison_high ? NAN : 12.0f);
@@ -149,7 +145,7 @@ std::string protected_columns_problem(const Quantizer& quantizer) {
   const Matrix m = matrix(17, 33);
   const FineColumns fine{{3, 20}, 5, 7};
   constexpr int bits = 4;
-  const Result result = quantize(quantizer, m, bits, true, poison_high, serial, fine);
+  const Result result = quantize(quantizer, m, bits, true, poison_high, in_one_piece, fine);
   if (std::string problem = range_problem(m, result, bits, fine); !problem.empty()) return problem;
   // What the fine columns lose by themselves: at most half a step each, and their step is a
   // ninth of the others'.
@@ -193,16 +189,16 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
   };
   add("codes and scales are written, whatever memory held before",
       [&](const Matrix& m, int bits, bool hessian) {
-        const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
-        return same(a, quantize(quantizer, m, bits, hessian, poison_low, serial))
+        const Result a = quantize(quantizer, m, bits, hessian, poison_high, in_one_piece);
+        return same(a, quantize(quantizer, m, bits, hessian, poison_low, in_one_piece))
                    ? std::string()
                    : std::string("codes or scales depend on what memory held before");
       });
   add("codes lie within their bits, scales are fp16", [&](const Matrix& m, int bits, bool hessian) {
-    return range_problem(m, quantize(quantizer, m, bits, hessian, poison_high, serial), bits);
+    return range_problem(m, quantize(quantizer, m, bits, hessian, poison_high, in_one_piece), bits);
   });
   add("squared_error is that of the codes", [&](const Matrix& m, int bits, bool hessian) -> std::string {
-    const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
+    const Result a = quantize(quantizer, m, bits, hessian, poison_high, in_one_piece);
     const double error = error_of(m, a, hessian);
     // Errors are summed in f32 by some; cancellation in d H d^T is bounded by the error of plain columns.
     const double tolerance =
@@ -211,7 +207,7 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
     return fmt::format("it says {:.6g}, but its codes give {:.6g}", a.squared_error, error);
   });
   add("is nearer to the weights than zeros are", [&](const Matrix& m, int bits, bool hessian) -> std::string {
-    const Result a = quantize(quantizer, m, bits, hessian, poison_high, serial);
+    const Result a = quantize(quantizer, m, bits, hessian, poison_high, in_one_piece);
     const double error = error_of(m, a, hessian);
     const double zeros = error_of(m, {std::vector<std::int8_t>(a.codes.size()), a.scales}, hessian);
     // With two or three bits and a wide range, most codes are zero.
@@ -223,7 +219,7 @@ void check_quantizer(const PluginHandle& plugin, const PluginConfig& config, Che
     list.add("protected columns have their own bits and scales",
              [&] { return protected_columns_problem(quantizer); });
   add("the same bits however the work is cut", [&](const Matrix& m, int bits, bool hessian) {
-    return same(quantize(quantizer, m, bits, hessian, poison_high, serial),
+    return same(quantize(quantizer, m, bits, hessian, poison_high, in_one_piece),
                 quantize(quantizer, m, bits, hessian, poison_high, backwards))
                ? std::string()
                : std::string("one piece and many pieces give different results");

@@ -23,10 +23,8 @@ void check_transform(const PluginHandle& plugin, const PluginConfig& config, Che
       const auto expected = once->propose(0);
       twice->propose(0);
       const auto found = twice->propose(0);
-      const bool equal = std::equal(
-          expected.begin(), expected.end(), found.begin(), found.end(),
-          [](const mlg_bias& a, const mlg_bias& b) { return a.token == b.token && a.bias == b.bias; });
-      if (!equal) return fmt::format("token {} gets another proposal when it is asked for twice", i + 1);
+      if (!same_biases(expected, found))
+        return fmt::format("token {} gets another proposal when it is asked for twice", i + 1);
       const std::int32_t token = i * i % 7;
       once->observe(0, token);
       twice->observe(0, token);

@@ -49,20 +49,20 @@ ProbeText repeating_text(std::int64_t vocabulary) {
   return text;
 }
 
-bool same(const std::vector<mlg_bias>& a, const std::vector<mlg_bias>& b) {
-  return std::ranges::equal(
-      a, b, [](const mlg_bias& x, const mlg_bias& y) { return x.token == y.token && x.bias == y.bias; });
-}
-
 // The first of `count` proposals that differ; `count` where none does.
 std::size_t first_other(const Proposals& a, const Proposals& b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (i >= a.size() || i >= b.size() || !same(a[i], b[i])) return i;
+    if (i >= a.size() || i >= b.size() || !same_biases(a[i], b[i])) return i;
   }
   return count;
 }
 
 }  // namespace
+
+bool same_biases(std::span<const mlg_bias> a, std::span<const mlg_bias> b) {
+  return std::ranges::equal(
+      a, b, [](const mlg_bias& x, const mlg_bias& y) { return x.token == y.token && x.bias == y.bias; });
+}
 
 Proposals queue_proposals(const Transform& transform, const ProbeText& text, std::int64_t vocabulary,
                           std::int64_t chunk_tokens) {

@@ -15,6 +15,8 @@ using ProbeText = std::vector<std::vector<std::int32_t>>;
 // The proposals for each scored token, in the order of scoring.
 using Proposals = std::vector<std::vector<mlg_bias>>;
 
+bool same_biases(std::span<const mlg_bias> a, std::span<const mlg_bias> b);
+
 // Proposals for `text` in the queue order of test-time training: in chunks of `chunk_tokens`, and within a chunk document by document, in
 // a stream of its own.
 Proposals queue_proposals(const Transform& transform, const ProbeText& text, std::int64_t vocabulary,

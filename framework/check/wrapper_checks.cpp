@@ -1,5 +1,4 @@
 // Checks of wrapper plugins.
-#include <cmath>
 
 #include "framework/check/kind_checks.h"
 #include "framework/check/poisoned_run.h"
@@ -116,7 +115,7 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
   const Wrapper wrapper(plugin, config), fresh(plugin, config);
   const std::unique_ptr<Backend> backend = make(1);
   const auto add = [&](const char* what, const auto& body) {
-    add_for_all(list, what, wrapped_types(), body);
+    list.add(what, [&] { return first_problem(wrapped_types(), body); });
   };
   add("records what follows an update, with states of the parameter's shape",
       [&](const TensorType& type) { return states_problem(*backend, wrapper, type); });
@@ -133,11 +132,9 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
   list.add("several parameters as one are done as one by one",
            [&] { return parts_problem(*backend, wrapper); });
   if (!make.is_cpu) return;
-  add_thread_check(list, make, [&](Backend& other) -> std::string {
-    for (const TensorType& type : wrapped_types()) {
-      if (std::string problem = same_walk(*backend, other, wrapper, type); !problem.empty()) return problem;
-    }
-    return {};
+  add_thread_check(list, make, [&](Backend& other) {
+    return first_problem(wrapped_types(),
+                         [&](const TensorType& type) { return same_walk(*backend, other, wrapper, type); });
   });
   add("no allocation on the step path", [&](const TensorType& type) {
     WrappedWalk walk(*backend, wrapper, type);

@@ -36,4 +36,16 @@ std::vector<KeySection> core_sections();
 // Sorted full names of all core keys, for example "model.rope.dims", "optimizer.NAME.lr", "parameters.match".
 std::vector<std::string> core_key_names();
 
+// Throws config_error at the first broken rule, naming the keys involved with their origins. Runs after
+// derived values have been filled in.
+void check_rules(const LoadedConfig& loaded);
+
+// Throws config_error for a key of [model] that asks for a part which the model's family has not. `written`:
+// before derived values are filled in; `core`: its keys with their origins.
+void check_family(const RunConfig& written, const Settings& core);
+
+// Throws config_error where a run with arena.track would train another model, read other data or in other batches, be
+// scored otherwise, or end otherwise than after train.steps. The files themselves: framework/run/training_data.h.
+void check_arena(const LoadedConfig& loaded);
+
 }  // namespace mulligan

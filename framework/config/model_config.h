@@ -39,7 +39,7 @@ enum class FinalLane { mean, mlp, attention };
 template <>
 inline constexpr auto config_words<FinalLane> = std::array{"mean", "mlp", "attention"};
 
-// The order in which layers run (model/layer_order.h): each once, or with the repeats of [model.loop].
+// The order in which layers run (model/parameters.h): each once, or with the repeats of [model.loop].
 enum class LayerOrderKind { plain, looped };
 template <>
 inline constexpr auto config_words<LayerOrderKind> = std::array{"plain", "looped"};
@@ -156,14 +156,13 @@ inline bool layer_has_xsa(const ModelConfig& model, int64_t layer) {
 // Reads a key of an element, by its name below [model]. Leaves `value` as it is where the key is not set.
 template <typename T>
 void read_element(const ModelConfig& model, std::string_view name, T& value) {
-  if (const auto set = model.elements.find(name); set != model.elements.end()) value = set->second.as<T>();
-}
-// An enumeration by its words.
-template <typename E>
-void read_element(const ModelConfig& model, std::string_view name, E& value, const auto& words) {
-  std::string word;
-  read_element(model, name, word);
-  set_by_word(value, word, words);
+  const auto set = model.elements.find(name);
+  if (set == model.elements.end()) return;
+  if constexpr (std::is_enum_v<T>) {
+    value = of_word<T>(set->second.string()).value_or(value);
+  } else {
+    value = set->second.as<T>();
+  }
 }
 
 }  // namespace mulligan

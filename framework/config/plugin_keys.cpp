@@ -46,8 +46,5 @@ PluginConfig::PluginConfig(std::string plugin, Settings settings)
     : plugin_(std::move(plugin)),
       settings_(std::make_unique<Settings>(std::move(settings))),
       view_{settings_.get(), get_bool, get_int, get_float, get_string, get_float_list} {}
-PluginConfig::~PluginConfig() = default;
-PluginConfig::PluginConfig(PluginConfig&&) noexcept = default;
-PluginConfig& PluginConfig::operator=(PluginConfig&&) noexcept = default;
 
 }  // namespace mulligan

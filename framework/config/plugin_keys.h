@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "framework/config/settings.h"
+#include "framework/config/value.h"
 
 namespace mulligan {
 
@@ -14,9 +14,6 @@ namespace mulligan {
 class PluginConfig {
  public:
   PluginConfig(std::string plugin, Settings settings);
-  ~PluginConfig();
-  PluginConfig(PluginConfig&&) noexcept;
-  PluginConfig& operator=(PluginConfig&&) noexcept;
 
   const std::string& section() const { return settings_->table(); }
   const std::string& plugin() const { return plugin_; }

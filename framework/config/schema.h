@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "framework/config/config_tree.h"
-#include "framework/config/settings.h"
 #include "framework/config/value.h"
 #include "framework/config/words.h"
 
@@ -163,7 +162,7 @@ class Schema {
   template <typename M>
   static void set(M& member, const ConfigValue& value) {
     if constexpr (std::is_enum_v<M>) {
-      set_by_word(member, value.string(), config_words<M>);
+      member = of_word<M>(value.string()).value_or(member);
     } else {
       member = value.as<M>();
     }

@@ -1,4 +1,4 @@
-#include "framework/config/settings.h"
+#include "framework/config/value.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #include "framework/config/stored_paths.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>

@@ -35,7 +35,6 @@ struct TomlAssertion {};
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 
-#include "framework/config/shipped_configs.h"
 #include "framework/config/stored_paths.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"

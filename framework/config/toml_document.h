@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "framework/config/config_tree.h"
-#include "framework/config/settings.h"
+#include "framework/config/value.h"
 
 namespace mulligan {
 
@@ -33,5 +33,16 @@ ConfigNode parse_stored_toml(std::string_view text, const std::string& name);
 // Throws config_error for a setting without '=' or with an empty part in its key.
 void apply_overrides(ConfigNode& tree, std::span<const std::string> overrides,
                      std::span<const SettingsFrom> more = {});
+
+// A configuration that the program carries in itself: `extends = "mulligan:quickstart"` works wherever the file lies.
+struct ShippedConfig {
+  std::string_view name;  // "quickstart": configs/quickstart.toml
+  std::string_view text;
+};
+
+// What `extends` begins with in place of a path.
+inline constexpr std::string_view shipped_prefix = "mulligan:";
+
+std::span<const ShippedConfig> shipped_configs();
 
 }  // namespace mulligan

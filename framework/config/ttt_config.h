@@ -1,7 +1,6 @@
 // The [ttt] section: how the validation set is scored with test-time training.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

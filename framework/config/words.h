@@ -25,12 +25,4 @@ std::optional<E> of_word(std::string_view word) {
   return {};
 }
 
-// Leaves `value` as it is where no enumerator has this word.
-template <typename E, std::size_t count>
-void set_by_word(E& value, std::string_view word, const std::array<const char*, count>& words) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (word == words[i]) value = static_cast<E>(i);
-  }
-}
-
 }  // namespace mulligan

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <string>
 
 #include "framework/core/error.h"
 #include "framework/core/parallel.h"

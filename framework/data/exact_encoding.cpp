@@ -1,7 +1,5 @@
 #include "framework/data/exact_encoding.h"
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 #include "framework/core/utf8.h"

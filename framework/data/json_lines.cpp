@@ -96,14 +96,12 @@ TextForm form_of(const std::filesystem::path& file, std::string_view text, const
 
 TextFileLook look_at_text_file(const std::filesystem::path& file, const std::string& key) {
   const MappedFile mapped(file);
-  const auto bytes = mapped.bytes();
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   TextFileLook look;
-  look.other = other_contents(text);
+  look.other = other_contents(mapped.text());
   if (!look.other.shown.empty()) return look;
   const std::string name = extension_of(file);
   const bool lines = name == ".jsonl" || name == ".ndjson" || name == ".jsonlines";
-  look.form = lines ? TextForm::json_lines : form_of(file, text, key);
+  look.form = lines ? TextForm::json_lines : form_of(file, mapped.text(), key);
   return look;
 }
 

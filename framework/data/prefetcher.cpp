@@ -13,35 +13,21 @@ Prefetcher::Prefetcher(std::unique_ptr<Loader> loader, std::size_t depth)
   start();
 }
 
-Prefetcher::~Prefetcher() {
-  stop();
-}
-
 void Prefetcher::start() {
   head_ = 0;
   ready_ = 0;
-  stopping_ = false;
   failure_ = nullptr;
-  thread_ = std::thread([this] {
+  thread_ = std::jthread([this](const std::stop_token& stop) {
     install_alternate_stack();
-    read_ahead();
+    read_ahead(stop);
   });
 }
 
-void Prefetcher::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Prefetcher::read_ahead() {
+void Prefetcher::read_ahead(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || ready_ + 1 < ring_.size(); });
-    if (stopping_) return;
+    changed_.wait(lock, stop, [&] { return ready_ + 1 < ring_.size(); });
+    if (stop.stop_requested()) return;
     Slot& slot = ring_[(head_ + ready_) % ring_.size()];
     lock.unlock();  // the slot is neither ready nor lent: only this thread touches it
     std::exception_ptr failure;
@@ -83,7 +69,7 @@ void Prefetcher::restore(const LoaderPosition& position) {
 }
 
 void Prefetcher::restart(const LoaderPosition& position, std::int64_t spans) {
-  stop();
+  thread_ = std::jthread();  // ends the old one
   try {
     loader_->restore(position);
     loader_->set_group_spans(spans);

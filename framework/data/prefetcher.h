@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -19,9 +20,6 @@ class Prefetcher {
  public:
   // Starts reading at once, at most `depth` (>= 1) rows ahead.
   explicit Prefetcher(std::unique_ptr<Loader> loader, std::size_t depth = 4);
-  ~Prefetcher();
-  Prefetcher(const Prefetcher&) = delete;
-  Prefetcher& operator=(const Prefetcher&) = delete;
 
   // The next row, valid until the next call of a non-const function. Rethrows what the loader threw once the
   // rows read before it have been handed out, and again on every later call.
@@ -44,21 +42,19 @@ class Prefetcher {
     LoaderPosition after;
   };
   void start();
-  void stop();
   void restart(const LoaderPosition& position, std::int64_t spans);
-  void read_ahead();
+  void read_ahead(const std::stop_token& stop);
 
   std::unique_ptr<Loader> loader_;
   std::vector<Slot> ring_;  // depth + 1: the slot before head_ is in the consumer's hands
   LoaderPosition position_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::size_t head_ = 0;   // slot handed out next
   std::size_t ready_ = 0;  // slots filled and not yet handed out
-  bool stopping_ = false;
   std::exception_ptr failure_;
-  std::thread thread_;
+  std::jthread thread_;  // last: it stops before the others go
 };
 
 }  // namespace mulligan

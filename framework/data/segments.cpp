@@ -2,51 +2,33 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <vector>
 
 namespace mulligan {
 namespace {
 
-// Appends boundaries to a batch; every one closes the segment before it.
-class SegmentBuilder {
- public:
-  SegmentBuilder(std::int64_t row_tokens, std::int64_t max_segment_tokens, Batch& batch)
-      : row_tokens_(static_cast<std::int32_t>(row_tokens)),
-        max_segment_(static_cast<std::int32_t>(max_segment_tokens)),
-        batch_(batch) {
-    batch_.cu_seqlens.clear();
-    batch_.cu_seqlens.push_back(0);
-    batch_.longest_segment = 0;
-  }
+std::size_t padded(std::size_t boundaries) {
+  return (boundaries + kSegmentBucket - 1) / kSegmentBucket * kSegmentBucket;
+}
 
-  void document_starts_at(std::int32_t start) {
-    if (start != 0) close_document(start);
-  }
-
-  void finish() {
-    close_document(row_tokens_);
-    batch_.segment_count = static_cast<std::int32_t>(batch_.cu_seqlens.size()) - 1;
-    const std::size_t padded =
-        (batch_.cu_seqlens.size() + kSegmentBucket - 1) / kSegmentBucket * kSegmentBucket;
-    batch_.cu_seqlens.resize(padded, row_tokens_);
-  }
-
- private:
-  void close_document(std::int32_t end) {
-    while (max_segment_ > 0 && end - batch_.cu_seqlens.back() > max_segment_) {
-      push(batch_.cu_seqlens.back() + max_segment_);
+// `each(start)` calls start(place) for each document, in ascending order.
+template <typename Each>
+void fill_segments(std::int64_t row_tokens, std::int64_t max_segment_tokens, Batch& batch, Each&& each) {
+  const auto row = static_cast<std::int32_t>(row_tokens);
+  const auto most = max_segment_tokens > 0 ? static_cast<std::int32_t>(max_segment_tokens) : row;
+  batch.cu_seqlens.assign(1, 0);
+  batch.longest_segment = 0;
+  const auto start = [&](std::int32_t place) {
+    while (batch.cu_seqlens.back() < place) {
+      const std::int32_t tokens = std::min(place - batch.cu_seqlens.back(), most);
+      batch.longest_segment = std::max(batch.longest_segment, tokens);
+      batch.cu_seqlens.push_back(batch.cu_seqlens.back() + tokens);
     }
-    push(end);
-  }
-  void push(std::int32_t boundary) {
-    batch_.longest_segment = std::max(batch_.longest_segment, boundary - batch_.cu_seqlens.back());
-    batch_.cu_seqlens.push_back(boundary);
-  }
-
-  std::int32_t row_tokens_;
-  std::int32_t max_segment_;
-  Batch& batch_;
-};
+  };
+  each(start);
+  start(row);
+  batch.segment_count = static_cast<std::int32_t>(batch.cu_seqlens.size()) - 1;
+  batch.cu_seqlens.resize(padded(batch.cu_seqlens.size()), row);
+}
 
 }  // namespace
 
@@ -58,26 +40,25 @@ void Batch::reserve(std::int64_t row_tokens) {
   const auto count = static_cast<std::size_t>(row_tokens);
   tokens.resize(count);
   targets.resize(count);
-  cu_seqlens.reserve((count + 1 + kSegmentBucket - 1) / kSegmentBucket * kSegmentBucket);
+  cu_seqlens.reserve(padded(count + 1));
 }
 
 void build_segments(std::span<const std::int32_t> starts, std::int64_t row_tokens,
                     std::int64_t max_segment_tokens, Batch& batch) {
-  SegmentBuilder builder(row_tokens, max_segment_tokens, batch);
-  for (const std::int32_t start : starts) builder.document_starts_at(start);
-  builder.finish();
+  fill_segments(row_tokens, max_segment_tokens, batch, [&](auto& start) {
+    for (const std::int32_t place : starts) start(place);
+  });
 }
 
 void build_segments_at_bos(int bos_id, std::int64_t max_segment_tokens, Batch& batch,
                            std::int64_t piece_tokens) {
-  const auto row_tokens = static_cast<std::int32_t>(batch.tokens.size());
-  SegmentBuilder builder(row_tokens, max_segment_tokens, batch);
   batch.piece_tokens = piece_tokens;
-  for (std::int32_t i = 0; i < row_tokens; ++i) {
-    const bool piece = piece_tokens > 0 && i % piece_tokens == 0;
-    if (piece || batch.tokens[static_cast<std::size_t>(i)] == bos_id) builder.document_starts_at(i);
-  }
-  builder.finish();
+  fill_segments(std::ssize(batch.tokens), max_segment_tokens, batch, [&](auto& start) {
+    for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+      const auto place = static_cast<std::int32_t>(i);
+      if (batch.tokens[i] == bos_id || (piece_tokens > 0 && place % piece_tokens == 0)) start(place);
+    }
+  });
 }
 
 RowParts::RowParts(const Shape& shape) : shape_(shape) {

@@ -9,7 +9,6 @@
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
 #include "framework/data/documents.h"
-#include "framework/data/manifest.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/transformed_encoding.h"

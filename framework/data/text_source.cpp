@@ -57,9 +57,7 @@ TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRul
 void TextSource::add_jsonl(std::uint32_t file) {
   const std::filesystem::path& path = found_.files[file];
   jsonl_.back() = std::make_shared<const MappedFile>(path);
-  const auto bytes = jsonl_.back()->bytes();
-  const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  const std::string_view whole(begin, bytes.size());
+  const std::string_view whole = jsonl_.back()->text();
   std::uint32_t line = 0;
   for (std::size_t position = 0; position < whole.size();) {
     ++line;
@@ -91,8 +89,7 @@ JsonLine TextSource::read(std::size_t document) const {
     const std::uint64_t bytes = text.size();
     return {std::move(text), bytes, ""};
   }
-  const auto bytes = jsonl_[entry.file]->bytes().subspan(entry.begin, entry.length);
-  return read_json_line({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, rules_.json_key);
+  return read_json_line(jsonl_[entry.file]->text().substr(entry.begin, entry.length), rules_.json_key);
 }
 
 std::string TextSource::raw(std::size_t document) const {
@@ -120,43 +117,13 @@ bool is_control(std::string_view character) {
   return character.size() == 2 && first == 0xC2 && static_cast<unsigned char>(character[1]) < 0xA0;
 }
 
-// Collects characters and writes white space only once it is known what follows.
-class Cleaner {
- public:
-  Cleaner(std::size_t capacity, std::vector<std::uint64_t>* ends) : ends_(ends) { text_.reserve(capacity); }
-  void space() { space_ = true; }
-  // A space before a line end is dropped.
-  void line_end() {
-    ++lines_;
-    space_ = false;
-  }
-  // `begin`: of the character in the original.
-  void character(std::string_view bytes, std::uint64_t begin) {
-    if (!text_.empty()) {
-      text_.append(std::min(lines_, std::size_t{2}), '\n');
-      // A line's indentation is one space.
-      if (space_) text_ += ' ';
-    }
-    lines_ = 0;
-    space_ = false;
-    text_ += bytes;
-    if (!ends_) return;
-    ends_->resize(text_.size() - 1, begin);
-    ends_->push_back(begin + bytes.size());
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-  std::vector<std::uint64_t>* ends_;
-  std::size_t lines_ = 0;
-  bool space_ = false;
-};
-
 }  // namespace
 
 std::string clean_text(std::string_view text, std::vector<std::uint64_t>* ends) {
-  Cleaner cleaner(text.size(), ends);
+  std::string clean;
+  clean.reserve(text.size());
+  std::size_t line_ends = 0;  // these and a space are written once a character follows
+  bool space = false;
   const char* start = text.data();
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // byte order mark
   while (!text.empty()) {
@@ -165,14 +132,22 @@ std::string clean_text(std::string_view text, std::vector<std::uint64_t>* ends) 
     const auto begin = static_cast<std::uint64_t>(text.data() - start);
     text.remove_prefix(character.size());
     if (character == " " || character == "\t") {
-      cleaner.space();
+      space = true;
     } else if (character == "\n" || (character == "\r" && !text.starts_with('\n'))) {
-      cleaner.line_end();
+      ++line_ends;
+      space = false;  // a space before a line end is dropped
     } else if (length > 0 && !is_control(character)) {
-      cleaner.character(character, begin);
+      // A line's indentation is one space.
+      if (!clean.empty()) clean.append(std::min(line_ends, std::size_t{2}), '\n').append(space ? 1 : 0, ' ');
+      line_ends = 0;
+      space = false;
+      clean += character;
+      if (!ends) continue;
+      ends->resize(clean.size() - 1, begin);
+      ends->push_back(begin + character.size());
     }
   }
-  return cleaner.take();
+  return clean;
 }
 
 }  // namespace mulligan

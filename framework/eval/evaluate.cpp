@@ -8,7 +8,6 @@
 #include "framework/core/steady_time.h"
 #include "framework/data/shard_checks.h"
 #include "framework/eval/evaluator.h"
-#include "framework/eval/validation_bytes.h"
 #include "framework/ranks/host_group.h"
 
 namespace mulligan {

@@ -13,7 +13,7 @@
 #include "framework/config/model_config.h"
 #include "framework/data/eval_rows.h"
 #include "framework/data/masking.h"
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameter_values.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 #include <string>
-#include <vector>
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
@@ -66,36 +65,13 @@ std::span<const float> NextToken::logits(std::vector<std::span<const std::int32_
   return lengths_.lower_bound(std::ssize(texts.front()))->second->logits(texts);
 }
 
-namespace {
-
-// The bytes that the tokens of a document add to it, in order.
-class TextBytes {
- public:
-  TextBytes(const Tokenizer& tokenizer, const std::vector<int>& document) : tokenizer_(tokenizer) {
-    for (const int id : document) ids_.push_back(static_cast<std::uint16_t>(id));
-    told_ = tokenizer_.document_text(ids_).size();
-  }
-  std::string add(int id) {
-    ids_.push_back(static_cast<std::uint16_t>(id));
-    const std::string text = tokenizer_.document_text(ids_);
-    std::string added = text.substr(std::min(told_, text.size()));
-    told_ = text.size();
-    return added;
-  }
-
- private:
-  const Tokenizer& tokenizer_;
-  std::vector<std::uint16_t> ids_;
-  std::size_t told_ = 0;
-};
-
-}  // namespace
-
 GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vector<int> text,
                         const GenerateOptions& options,
                         const std::function<void(std::string_view)>& on_text) {
   GenerateResult result;
-  TextBytes bytes(tokenizer, text);
+  std::vector<std::uint16_t> ids;
+  for (const int id : text) ids.push_back(static_cast<std::uint16_t>(id));
+  std::size_t told = tokenizer.document_text(ids).size();  // bytes of the document
   Utf8Stream characters;
   const auto tell = [&](const std::string& part) {
     if (on_text && !part.empty()) on_text(part);
@@ -114,7 +90,10 @@ GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vecto
     result.loss_nats += token_loss_nats(logits, token);
     result.tokens.push_back(token);
     text.push_back(token);
-    tell(characters.take(bytes.add(token)));
+    ids.push_back(static_cast<std::uint16_t>(token));
+    const std::string whole = tokenizer.document_text(ids);
+    tell(characters.take(whole.substr(std::min(told, whole.size()))));
+    told = whole.size();
   }
   tell(characters.finish());
   return result;

@@ -1,8 +1,4 @@
-#include "framework/eval/validation_bytes.h"
-
 #include <fmt/format.h>
-
-#include <algorithm>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"

@@ -21,26 +21,21 @@ mlg_error PluginRecorder::guarded(void* self, Body&& body) {
   }
 }
 
-PluginRecorder::PluginRecorder(const char* hint) : hint_(hint) {
+PluginRecorder::PluginRecorder(std::string name, const char* hint) : name_(std::move(name)), hint_(hint) {
   table_.self = this;
   table_.describe = [](void* self, mlg_value value, mlg_tensor* out) {
     return guarded(self, [&](PluginRecorder& r) { *out = r.graph().type(r.known(value)).to_c(); });
   };
   table_.state = [](void* self, const char* name, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self, [&](PluginRecorder& r) {
-      const Value state = r.state(name, TensorType::from_c(*shape));
-      r.made(state);
-      *out = state.id;
-    });
+    return guarded(self,
+                   [&](PluginRecorder& r) { *out = r.made(r.state(name, TensorType::from_c(*shape))); });
   };
   table_.survives_warmup = [](void* self, mlg_value value) {
     return guarded(self, [&](PluginRecorder& r) { r.survives_warmup(value); });
   };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
     return guarded(self, [&](PluginRecorder& r) {
-      const Value scratch = r.graph().scratch(TensorType::from_c(*shape), r.hint_);
-      r.made(scratch);
-      *out = scratch.id;
+      *out = r.made(r.graph().scratch(TensorType::from_c(*shape), r.hint_));
     });
   };
   table_.view = [](void* self, mlg_value value, std::int64_t offset, const mlg_tensor* shape,
@@ -49,9 +44,7 @@ PluginRecorder::PluginRecorder(const char* hint) : hint_(hint) {
       const TensorType type = TensorType::from_c(*shape);
       const Value whole = r.known(value);
       r.check_view(whole, offset, type);
-      const Value view = r.graph().view(whole, offset, type);
-      r.made(view);
-      *out = view.id;
+      *out = r.made(r.graph().view(whole, offset, type));
     });
   };
   table_.launch = [](void* self, const char* kernel, const mlg_value* arguments, std::uint32_t argument_count,
@@ -67,11 +60,28 @@ PluginRecorder::PluginRecorder(const char* hint) : hint_(hint) {
   };
 }
 
+void PluginRecorder::restrict_to(std::span<const Value> values) {
+  if (!allowed_) allowed_.emplace();
+  for (const Value value : values) {
+    if (value) allowed_->insert(value.id);
+  }
+}
+
+Value PluginRecorder::known(mlg_value value) const {
+  if (!allowed_ || allowed_->contains(value)) return Value{value};
+  throw run_error("{}: value {} is not among those that it was handed or has made", name_, value);
+}
+
+mlg_value PluginRecorder::made(Value value) {
+  if (allowed_) allowed_->insert(value.id);
+  return value.id;
+}
+
 GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused)
-    : graph_(graph), prefix_(std::move(state_prefix)), fused_(fused) {}
+    : PluginRecorder(std::move(state_prefix)), graph_(graph), fused_(fused) {}
 
 Value GraphRecorder::state(const char* name, const TensorType& type) {
-  states_.push_back(fmt::format("{}/{}", prefix_, name));
+  states_.push_back(fmt::format("{}/{}", name_, name));
   const Value state = graph_.external(states_.back(), type);
   state_values_[state.id] = states_.back();
   return state;
@@ -80,21 +90,16 @@ Value GraphRecorder::state(const char* name, const TensorType& type) {
 void GraphRecorder::survives_warmup(mlg_value value) {
   const auto state = state_values_.find(value);
   if (state == state_values_.end()) {
-    throw run_error("{}: value {} is not a state, so it cannot survive warm-up", prefix_, value);
+    throw run_error("{}: value {} is not a state, so it cannot survive warm-up", name_, value);
   }
   surviving_.insert(state->second);
-}
-
-void GraphRecorder::restrict_to(std::span<const Value> values) {
-  allowed_.emplace();
-  for (const Value value : values) allowed_->insert(value.id);
 }
 
 const std::vector<std::string>& GraphRecorder::states() const {
   for (const auto& [value, name] : state_values_) {
     if (named_.contains(value)) continue;
-    throw run_error("{}: no call names the state '{}'; the plugin must make it where it is used alone",
-                    prefix_, name);
+    throw run_error("{}: no call names the state '{}'; the plugin must make it where it is used alone", name_,
+                    name);
   }
   return states_;
 }
@@ -162,17 +167,6 @@ void GraphRecorder::write_copy() {
   for (const Call& matmul : matmuls_) graph_.call(matmul.kernel, matmul.arguments, matmul.attributes);
   matmuls_.clear();
   copy_.reset();
-}
-
-Value GraphRecorder::known(mlg_value value) const {
-  if (allowed_ && !allowed_->contains(value)) {
-    throw run_error("{}: value {} is not among those that the plugin was handed or has made", prefix_, value);
-  }
-  return Value{value};
-}
-
-void GraphRecorder::made(Value value) {
-  if (allowed_) allowed_->insert(value.id);
 }
 
 bool have_kernels_of(const FusedKernels& fused, const Graph& trial) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 #include "framework/plugin/optimizer.h"
 
@@ -23,27 +23,33 @@ class PluginRecorder {
   PluginRecorder(const PluginRecorder&) = delete;
   PluginRecorder& operator=(const PluginRecorder&) = delete;
   const mlg_recorder* table() const { return &table_; }
+  // From now on the plugin may name only `values`, those of earlier calls of this, and its own values. Before the first call
+  // it may name every value.
+  void restrict_to(std::span<const Value> values);
 
  protected:
-  // `hint`: of scratch values.
-  explicit PluginRecorder(const char* hint = "");
+  // `name`: for messages. `hint`: of scratch values.
+  explicit PluginRecorder(std::string name, const char* hint = "");
   virtual ~PluginRecorder() = default;
   // All throw run_error for what the plugin may not do.
   virtual Graph& graph() = 0;
-  virtual Value known(mlg_value value) const = 0;
-  virtual void made(Value) = 0;  // the plugin's own value
   virtual Value state(const char* name, const TensorType& type) = 0;
   virtual void survives_warmup(mlg_value value) = 0;
   virtual void check_view(Value, std::int64_t, const TensorType&) {}
   virtual void record(Call call) = 0;
 
+  const std::string name_;
+
  private:
   template <typename Body>
   static mlg_error guarded(void* self, Body&& body);
+  Value known(mlg_value value) const;
+  mlg_value made(Value value);  // the plugin's own value
 
   const char* hint_;
   std::string error_;
   mlg_recorder table_{};
+  std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
 };
 
 class GraphRecorder final : public PluginRecorder {
@@ -55,9 +61,6 @@ class GraphRecorder final : public PluginRecorder {
   GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused = {});
   ~GraphRecorder() override { write_copy(); }
 
-  // From now on the plugin may name only `values` and its own values. Before a call of this it may name every value.
-  void restrict_to(std::span<const Value> values);
-
   // Externals made through state(), in the order of the requests; checkpoints keep them and warm-up restores them. Throws
   // run_error if no call names one of them, since it would only take memory.
   const std::vector<std::string>& states() const;
@@ -66,8 +69,6 @@ class GraphRecorder final : public PluginRecorder {
 
  private:
   Graph& graph() override { return graph_; }
-  Value known(mlg_value value) const override;
-  void made(Value value) override;
   Value state(const char* name, const TensorType& type) override;
   void survives_warmup(mlg_value value) override;
   void record(Call call) override;
@@ -78,15 +79,13 @@ class GraphRecorder final : public PluginRecorder {
   void write_copy();
 
   Graph& graph_;
-  std::string prefix_;
   FusedKernels fused_;
   std::vector<std::string> states_;
   std::map<mlg_value, std::string> state_values_;
   std::set<std::uint32_t> named_;  // roots of the calls' arguments
   std::set<std::string> surviving_;
-  std::optional<std::set<std::uint32_t>> allowed_;  // absent: all
-  std::optional<Call> copy_;                        // held back until the matmuls that add to it are known
-  std::vector<Call> matmuls_;                       // held back with it
+  std::optional<Call> copy_;   // held back until the matmuls that add to it are known
+  std::vector<Call> matmuls_;  // held back with it
 };
 
 // Checks what a plugin would record. It is recorded into a separate graph first, because only then the names of the fused

@@ -1,7 +1,5 @@
 #include "framework/graph/graph_rewrite.h"
 
-#include <algorithm>
-
 namespace mulligan {
 
 GraphRewrite::GraphRewrite(const Graph& graph, const CallAccess& access, std::size_t split)

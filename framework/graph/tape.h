@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 
 namespace mulligan {

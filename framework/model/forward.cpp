@@ -6,8 +6,8 @@
 
 #include "framework/graph/passes.h"
 #include "framework/model/elements/stages.h"
-#include "framework/model/layer_order.h"
 #include "framework/model/modded/forward.h"
+#include "framework/model/parameters.h"
 #include "framework/model/qkv_projection.h"
 #include "framework/model/qwen2/forward.h"
 #include "kernels/axpby/op.h"
@@ -25,22 +25,20 @@
 namespace mulligan {
 namespace {
 
-class ForwardBuilder {
- public:
-  ForwardBuilder(Tape& tape, const ModelConfig& model, const ParameterValues& parameters,
-                 const ForwardInputs& inputs, const ForwardOptions& options)
-      : tape_(tape),
-        graph_(tape.graph()),
-        m_(model),
-        p_(parameters),
-        in_(inputs),
-        options_(options),
-        elements_{tape, model, parameters},
-        eps_(norm_epsilon(model)),
-        order_(layer_order(model, options.layer_order)),
-        head_rows_(tape, inputs, options,
-                   static_cast<std::int64_t>(order_.encoder.size() + order_.decoder.size())),
-        attention_inputs_(tape, model, parameters, inputs, options) {}
+struct ForwardBuilder {
+  Tape& tape_;
+  const ModelConfig& m_;
+  const ParameterValues& p_;
+  const ForwardInputs& in_;
+  const ForwardOptions& options_;
+  Graph& graph_ = tape_.graph();
+  ElementContext elements_{tape_, m_, p_};
+  double eps_ = norm_epsilon(m_);
+  LayerOrder order_ = layer_order(m_, options_.layer_order);
+  HeadRows head_rows_{tape_, in_, options_, std::ssize(order_.encoder) + std::ssize(order_.decoder)};
+  QkvProjection attention_inputs_{tape_, m_, p_, in_, options_};
+  Value x0_ = {};
+  std::int64_t slot_ = 0;
 
   Value build() {
     const Value embedded = ops::embedding(tape_, in_.tokens, p_("tok_emb.weight"));
@@ -166,20 +164,6 @@ class ForwardBuilder {
     const Value out = ops::linear(tape_, activation, bank("mlp_down_bank", layer), matrix(rows(n), m_.width));
     return tap({TapKind::mlp_down, slot_, layer, activation, n, out});
   }
-
-  Tape& tape_;
-  Graph& graph_;
-  const ModelConfig& m_;
-  const ParameterValues& p_;
-  const ForwardInputs& in_;
-  const ForwardOptions& options_;
-  ElementContext elements_;
-  double eps_;
-  LayerOrder order_;
-  HeadRows head_rows_;
-  QkvProjection attention_inputs_;
-  Value x0_;
-  std::int64_t slot_ = 0;
 };
 
 }  // namespace
@@ -222,7 +206,7 @@ Value build_forward(Tape& tape, const ModelConfig& model, const ParameterValues&
     return qwen2::build_forward(tape, model, parameters, inputs, options);
   if (model.family == ModelFamily::modded)
     return modded::build_forward(tape, model, parameters, inputs, options);
-  const Value logits = ForwardBuilder(tape, model, parameters, inputs, options).build();
+  const Value logits = ForwardBuilder{tape, model, parameters, inputs, options}.build();
   fuse_output_scales(tape);
   fuse_lanes(tape);
   return logits;

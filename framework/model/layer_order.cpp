@@ -1,4 +1,4 @@
-#include "framework/model/layer_order.h"
+#include "framework/model/parameters.h"
 
 #include <algorithm>
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "framework/model/elements/stages.h"
-#include "framework/model/layer_order.h"
 #include "framework/model/modded/parameters.h"
 #include "framework/model/qwen2/parameters.h"
 
@@ -72,30 +71,29 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
   if (m.family == ModelFamily::modded) return modded::model_parameters(m);
   const std::int64_t kv_width = m.kv_heads * m.head_width;
   std::vector<ParameterSpec> out;
+  const auto add = [&](const char* name, const TensorType& type, Initial kind, double value,
+                       bool matrix = false, bool projection = false) {
+    out.push_back(uniform(name, type, kind, value, matrix, projection));
+  };
   const TensorType table(MLG_F32, {m.vocabulary, m.width});
-  out.push_back(uniform("tok_emb.weight", table, Initial::normal, m.embedding_init_std, true));
+  add("tok_emb.weight", table, Initial::normal, m.embedding_init_std, true);
   out.push_back(bank("qo_bank", TensorType(MLG_F32, {2 * m.layers, m.width, m.width}), Initial::orthogonal,
                      Initial::zeros));
   out.push_back(bank("kv_bank", TensorType(MLG_F32, {2 * m.layers, kv_width, m.width}), Initial::orthogonal,
                      Initial::orthogonal));
-  out.push_back(uniform("mlp_up_bank", TensorType(MLG_F32, {m.layers, m.mlp_hidden, m.width}),
-                        Initial::orthogonal, 0.0, true, true));
-  out.push_back(uniform("mlp_down_bank", TensorType(MLG_F32, {m.layers, m.width, m.mlp_hidden}),
-                        Initial::zeros, 0.0, true, true));
+  add("mlp_up_bank", TensorType(MLG_F32, {m.layers, m.mlp_hidden, m.width}), Initial::orthogonal, 0, true,
+      true);
+  add("mlp_down_bank", TensorType(MLG_F32, {m.layers, m.width, m.mlp_hidden}), Initial::zeros, 0, true, true);
   for (std::int64_t layer = 0; layer < m.layers; ++layer) add_block_parameters(m, layer, out);
-  if (m.skip_weights) {
-    const TensorType rows(MLG_F32, {skip_rows(m), m.width});
-    out.push_back(uniform("skip_weights", rows, Initial::constant, 1.0, false));
-    if (m.skip_gates) out.push_back(uniform("skip_gates", rows, Initial::zeros, 0.0, false));
-  }
+  const TensorType skips(MLG_F32, {skip_rows(m), m.width});
+  if (m.skip_weights) add("skip_weights", skips, Initial::constant, 1);
+  if (m.skip_weights && m.skip_gates) add("skip_gates", skips, Initial::zeros, 0);
   if (m.lanes.parallel_start > 0) {
-    out.push_back(uniform("parallel_post_lambdas", TensorType(MLG_F32, {m.layers, 2, 2}), Initial::constant,
-                          1.0, false));
-    out.push_back(uniform("parallel_resid_lambdas", TensorType(MLG_F32, {m.layers, 2}), Initial::constant,
-                          m.lanes.residual_init, false));
+    add("parallel_post_lambdas", TensorType(MLG_F32, {m.layers, 2, 2}), Initial::constant, 1);
+    add("parallel_resid_lambdas", TensorType(MLG_F32, {m.layers, 2}), Initial::constant,
+        m.lanes.residual_init);
   }
-  if (!m.tied_head)
-    out.push_back(uniform("lm_head.weight", table, Initial::normal, m.embedding_init_std, true));
+  if (!m.tied_head) add("lm_head.weight", table, Initial::normal, m.embedding_init_std, true);
   add_element_parameters(m, out);
   return out;
 }

@@ -17,29 +17,23 @@ class Loss : public PluginInstance<mlg_loss_table> {
   // Whether token_loss is a cross entropy in nats, possibly with a further term.
   bool is_cross_entropy() const { return table().value == MLG_LOSS_CROSS_ENTROPY; }
 
+  // Whether the loss reads the model's final hidden state. No other looks at `hidden` below.
+  bool reads_hidden() const { return table().reads_hidden != 0; }
+
   // Fills forward.saved.
-  void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward) const {
-    call(table().record_forward, &recorder, &forward, nullptr);
+  void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
+                      const mlg_loss_hidden& hidden = {}) const {
+    call(table().record_forward, &recorder, &forward, reads_hidden() ? &hidden : nullptr);
   }
-  void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward) const {
-    call(table().record_backward, &recorder, &backward, nullptr);
+  void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward,
+                       const mlg_loss_hidden& hidden = {}) const {
+    call(table().record_backward, &recorder, &backward, reads_hidden() ? &hidden : nullptr);
   }
 
   // Whether forward and backward can be recorded together: record_forward_backward(), with `both` as for backward.
   bool has_forward_backward() const { return table().record_forward_backward && !reads_hidden(); }
   void record_forward_backward(const mlg_recorder& recorder, const mlg_loss_backward& both) const {
     call(table().record_forward_backward, &recorder, &both);
-  }
-
-  // Whether the loss reads the model's final hidden state. Then the two functions below replace those above.
-  bool reads_hidden() const { return table().reads_hidden != 0; }
-  void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
-                      const mlg_loss_hidden& hidden) const {
-    call(table().record_forward, &recorder, &forward, &hidden);
-  }
-  void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward,
-                       const mlg_loss_hidden& hidden) const {
-    call(table().record_backward, &recorder, &backward, &hidden);
   }
 };
 

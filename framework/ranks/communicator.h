@@ -51,6 +51,7 @@ class TransferBatch {
   virtual void submit() = 0;
   // Later work of the backend sees the results of the last submit(). Throws Error if it failed.
   virtual void join() = 0;
+  void run() { submit(), join(); }
 };
 
 // Numbers of batches since the start: those that this rank's device has reached, and those of them that are done. A rank that

@@ -9,7 +9,7 @@
 
 #include "framework/core/error.h"
 #include "framework/model/elements/stages.h"
-#include "framework/model/initial_rows.h"
+#include "framework/model/initialise.h"
 
 namespace mulligan {
 namespace {

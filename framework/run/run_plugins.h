@@ -64,7 +64,7 @@ std::vector<PluginHandle> plugins_in_use(const LoadedConfig& loaded, PluginHost&
 
 // [run] determinism: what the host does about it, and which backends keep it.
 //
-// Host: gradients and losses of a step are added in a tree under "world" (step/gradient_tree.h); everything else
+// Host: gradients and losses of a step are added in a tree under "world" (step/gradient_exchange.h); everything else
 // on the host has one order always. Backends are told by their keys `deterministic` ("run" and above) and
 // `batch_invariant` ("batch" and above), and promise what they then hold (mlg_determinism).
 //

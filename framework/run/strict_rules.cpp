@@ -9,7 +9,7 @@
 #include "framework/core/file.h"
 #include "framework/data/manifest.h"
 #include "framework/data/side_table.h"
-#include "framework/eval/validation_bytes.h"
+#include "framework/eval/evaluate.h"
 
 namespace mulligan {
 namespace {

@@ -7,14 +7,12 @@
 
 #include "framework/core/error.h"
 #include "framework/data/masking.h"
-#include "framework/data/segments.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/model/initialise.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
 #include "framework/step/evaluation_weights.h"
 #include "framework/step/loss_scaler.h"
-#include "framework/step/snapshot.h"
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {

@@ -258,16 +258,14 @@ void GradientExchange::run_and_reduce(Program& micro_step) {
 void GradientExchange::reduce() {
   if (tree_) return tree_->reduce();
   if (pack_) pack_->run();
-  reduce_->submit();
-  reduce_->join();
+  reduce_->run();
   if (unpack_) unpack_->run();
 }
 
 void GradientExchange::measure() {
   store_.zero(step_tensor::slice_squares);
   measure_->run();
-  squares_->submit();
-  squares_->join();
+  squares_->run();
 }
 
 void GradientExchange::gather(std::size_t index) {
@@ -285,8 +283,7 @@ void GradientExchange::gather_averages() {
     const PlannedParameter& parameter = parameters_[index];
     store_.copy(parameter.updated_gradient(world_size_), updated_average_name(parameter, world_size_));
   }
-  averages_->submit();
-  averages_->join();
+  averages_->run();
 }
 
 std::vector<std::string> GradientExchange::averages_in_gradients() const {
@@ -300,8 +297,7 @@ std::vector<std::string> GradientExchange::averages_in_gradients() const {
 
 void GradientExchange::gather_evaluation() {
   if (!evaluation_) return;
-  evaluation_->submit();
-  evaluation_->join();
+  evaluation_->run();
 }
 
 }  // namespace mulligan

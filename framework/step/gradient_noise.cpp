@@ -155,13 +155,11 @@ void GradientNoise::add(NoiseMode mode, double sigma, std::int64_t step) {
     store_.zero(slice_sums);
     store_.zero(slice_noise);
     made->measure->run();
-    gradients_of_all_->submit();
-    gradients_of_all_->join();
+    gradients_of_all_->run();
   }
   made->add->run();
   if (!noise_of_all_) return;
-  noise_of_all_->submit();
-  noise_of_all_->join();
+  noise_of_all_->run();
 }
 
 std::optional<double> GradientNoise::ratio() const {

@@ -1,4 +1,4 @@
-#include "framework/step/gradient_tree.h"
+#include "framework/step/gradient_exchange.h"
 
 #include <fmt/format.h>
 
@@ -181,11 +181,9 @@ void GradientTree::add_leaf(std::int64_t micro, std::int64_t count) {
 
 void GradientTree::reduce() {
   if (world_size_ == 1) return;
-  deal_->submit();
-  deal_->join();
+  deal_->run();
   add_pieces_->run();
-  share_->submit();
-  share_->join();
+  share_->run();
   store_.backend().copy(store_.address(step_tensor::loss_sum), store_.address(loss_pieces), sizeof(double));
 }
 

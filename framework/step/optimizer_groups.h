@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/plugin/optimizer.h"
 #include "framework/plugin/schedule.h"

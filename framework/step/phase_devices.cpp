@@ -7,7 +7,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
-#include "framework/step/snapshot.h"
 
 namespace mulligan {
 

@@ -126,8 +126,7 @@ void StateExchange::gather_slices(const CutState& cut, HostTensor* whole) {
       store_.backend().copy(store_.address(own), at(store_, cut.slice, begin),
                             static_cast<std::size_t>(bytes));
     }
-    gather_->submit();
-    gather_->join();
+    gather_->run();
     for (int rank = 0; whole && rank < world_size_; ++rank) {
       const auto [start, count] = place(cut, slice, rank, begin, bytes);
       if (count > 0)
@@ -147,8 +146,7 @@ void StateExchange::share_slices(const CutState& cut, const HostTensor& whole) {
         store_.backend().upload(at(store_, all, rank * stretch_),
                                 &whole.bytes.at(static_cast<std::size_t>(start)), count);
     }
-    share_->submit();
-    share_->join();
+    share_->run();
     if (is_held(cut)) {
       store_.backend().copy(at(store_, cut.slice, begin), at(store_, all, communicator_->rank() * stretch_),
                             static_cast<std::size_t>(bytes));
@@ -168,8 +166,7 @@ std::vector<StateTensor> StateExchange::gather(const std::vector<std::string>& s
 }
 
 void StateExchange::share(const std::vector<StateTensor>& tensors) {
-  share_whole_->submit();
-  share_whole_->join();
+  share_whole_->run();
   for (const StateTensor& tensor : tensors) {
     if (tensor.host) share_slices(*find(tensor.source), *tensor.host);
   }

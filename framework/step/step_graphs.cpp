@@ -6,7 +6,6 @@
 
 #include "framework/graph/graph_recorder.h"
 #include "framework/graph/passes.h"
-#include "framework/graph/tape.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/forward.h"
 #include "framework/model/packed_inputs.h"
@@ -242,19 +241,15 @@ Value attach_loss(Tape& tape, const Loss& loss, double cap, Value hidden, Value 
     return token_loss;
   }
   GraphRecorder recorder(graph, "loss");
-  if (reads_hidden) {
-    loss.record_forward(*recorder.table(), forward, {hidden.id, 0, 0});
-  } else {
-    loss.record_forward(*recorder.table(), forward);
-  }
+  loss.record_forward(*recorder.table(), forward, {hidden.id, 0, 0});
   std::vector<Value> inputs = {logits};
   if (reads_hidden) inputs.push_back(hidden);
   tape.record({token_loss}, std::move(inputs), [=, &loss](Backward& b) {
     GraphRecorder backward_recorder(b.graph(), "loss");
     const mlg_loss_backward backward{forward, b.of(token_loss).id,
                                      b.into_storage_of(logits, logits).value.id};
-    if (!reads_hidden) return loss.record_backward(*backward_recorder.table(), backward);
-    const Backward::Target gradient = b.into(hidden);
+    Backward::Target gradient;
+    if (reads_hidden) gradient = b.into(hidden);
     loss.record_backward(*backward_recorder.table(), backward,
                          {hidden.id, gradient.value.id, gradient.accumulate});
   });

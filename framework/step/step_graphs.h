@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/graph/graph.h"
 #include "framework/graph/tape.h"
 #include "framework/plugin/loss.h"

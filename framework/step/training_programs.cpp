@@ -1,7 +1,5 @@
 #include "framework/step/training_programs.h"
 
-#include <algorithm>
-
 #include "framework/run/run_plugins.h"
 #include "framework/step/evaluation_weights.h"
 #include "framework/step/step_graphs.h"

@@ -2,7 +2,6 @@
 // validation tokens, and the memory that their programs share.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <map>
 #include <numeric>
-#include <string>
 #include <tuple>
 
 namespace mulligan {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "framework/core/tensor_type.h"
-#include "framework/model/layer_order.h"
+#include "framework/model/parameters.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan {

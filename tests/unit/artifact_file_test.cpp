@@ -161,7 +161,7 @@ TEST(ArtifactFile, TheLayoutIsChosenByTheResultingSize) {
   serialize_artifact(uniform, Compression::zlib, &sizes);
   EXPECT_EQ(sizes.streams.at(0).layout, "packed");
   serialize_artifact(peaked, Compression::brotli, &sizes);
-  EXPECT_EQ(sizes.streams.at(0).content, "codes6");
+  EXPECT_EQ(sizes.streams.at(0).kind->content, "codes6");
 }
 
 // The layout of a part beyond 4 MiB is found out on a piece of it; the whole is written.

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "framework/config/config_report.h"
-#include "framework/config/parameter_table.h"
 #include "tests/unit/config_testing.h"
 
 namespace mulligan::config_run_test {

@@ -13,7 +13,6 @@
 #include "framework/data/text_source.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/validation_bytes.h"
 #include "tests/unit/data_support.h"
 #include "tools/prepare/prepare.h"
 

@@ -12,7 +12,6 @@
 #include "framework/data/text_transform.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
-#include "framework/eval/validation_bytes.h"
 #include "tests/unit/data_support.h"
 #include "tests/unit/published_encoding.h"
 #include "tools/prepare/prepare.h"

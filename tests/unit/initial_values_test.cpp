@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "framework/core/philox.h"
-#include "framework/model/initial_rows.h"
 #include "framework/model/orthogonal.h"
 #include "tests/support/sentence.h"
 #include "tests/support/small_config.h"

@@ -6,7 +6,6 @@
 
 #include "framework/config/model_elements.h"
 #include "framework/core/philox.h"
-#include "framework/model/layer_order.h"
 #include "framework/model/parameters.h"
 #include "framework/model/rope.h"
 #include "tests/support/element_testing.h"

@@ -7,7 +7,7 @@
 
 #include "framework/checkpoint/qwen2_config.h"
 #include "framework/config/config_report.h"
-#include "framework/config/parameter_table.h"
+#include "framework/config/run_config.h"
 #include "framework/model/parameters.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"

@@ -11,7 +11,7 @@
 #include "framework/core/printable.h"
 #include "framework/graph/program.h"
 #include "framework/model/elements/stages.h"
-#include "framework/model/layer_order.h"
+#include "framework/model/parameters.h"
 #include "framework/ranks/communicator.h"
 #include "framework/run/device_plan.h"
 #include "framework/run/run_plugins.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "framework/check/loss_values.h"
+#include "framework/check/loss_probe.h"
 #include "framework/core/error.h"
 #include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"

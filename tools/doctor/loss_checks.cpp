@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-#include "framework/check/loss_values.h"
+#include "framework/check/loss_probe.h"
 #include "framework/model/elements/masking/config.h"
 
 namespace mulligan::doctor {

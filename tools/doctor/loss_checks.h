@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "framework/check/loss_values.h"
+#include "framework/check/loss_probe.h"
 #include "framework/config/model_config.h"
 #include "framework/core/tensor_type.h"
 #include "framework/model/parameters.h"

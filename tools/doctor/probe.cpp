@@ -8,7 +8,7 @@
 
 #include "framework/core/philox.h"
 #include "framework/eval/evaluator.h"
-#include "framework/graph/fused_kernels.h"
+#include "framework/graph/call_access.h"
 #include "framework/model/initialise.h"
 #include "framework/model/rope.h"
 #include "framework/run/weights.h"

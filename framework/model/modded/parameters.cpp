@@ -1,7 +1,5 @@
 #include "framework/model/modded/parameters.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 namespace mulligan::modded {

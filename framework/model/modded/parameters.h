@@ -12,7 +12,6 @@ inline constexpr const char* embedding_parameter = "embed.weight";
 inline constexpr const char* embedding_norm_parameter = "norm1.gains";
 inline constexpr const char* final_norm_parameter = "norm2.gains";
 inline constexpr const char* head_parameter = "proj.weight";
-inline constexpr const char* head_bias_parameter = "proj.bias";
 
 // In the order of the forward pass. Matrices are [outputs, inputs], each with a bias. Initial values are those of the
 // benchmark's baseline. The embedding is normal with variance 1; q, k, v and mlp.fc are normal with variance 0.33 / inputs;

@@ -44,13 +44,13 @@ namespace mulligan::elements::attention {
 
 inline Config config_of(const ModelConfig& model) {
   Config config;
-  read_element(model, "attention.stabilize", config.stabilize, config_words<Stabilize>);
+  read_element(model, "attention.stabilize", config.stabilize);
   read_element(model, "attention.beta", config.beta);
   read_element(model, "attention.tolerance", config.tolerance);
   read_element(model, "attention.min_repeats", config.min_repeats);
   read_element(model, "attention.cap", config.cap);
-  read_element(model, "attention.normalizer", config.normalizer, config_words<Normalizer>);
-  read_element(model, "attention.output_rounding", config.output_rounding, config_words<OutputRounding>);
+  read_element(model, "attention.normalizer", config.normalizer);
+  read_element(model, "attention.output_rounding", config.output_rounding);
   return config;
 }
 
