@@ -17,7 +17,6 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
       transfers_(options_.heartbeat) {
   if (!options_.log) options_.log = [](const std::string&) {};
   const ControlEnd::Callbacks callbacks{[this](const ControlMessage& message) { take(message); },
-                                        options_.log,
                                         [this] {
                                           look_for_blocked_stop();
                                           return pulse();
@@ -193,13 +192,43 @@ std::optional<Verdict> ControlChannel::verdict() const {
 
 // A call of the library that never returns keeps the caller here.
 void ControlChannel::count_transfers(std::function<TransferCount()> count) {
-  const CommunicatorCall call(progress_);
+  const CommunicatorCall call(&progress_);
   transfers_.count_transfers(std::move(count));
 }
 
 void ControlChannel::on_verdict(std::function<void(const Verdict&)> callback) {
-  const CommunicatorCall call(progress_);
+  const CommunicatorCall call(&progress_);
   transfers_.on_verdict(std::move(callback));
+}
+
+void ControlChannel::watch(const Communicator* communicator, std::function<TransferCount()> count,
+                           std::function<void()> abort) {
+  watched_[communicator] = {std::move(count), std::move(abort)};
+  watch_all();
+}
+
+void ControlChannel::forget(const Communicator* communicator) {
+  watched_.erase(communicator);
+  watch_all();
+}
+
+// While they change, no thread counts or aborts.
+void ControlChannel::watch_all() {
+  on_verdict({});
+  count_transfers({});
+  if (watched_.empty()) return;
+  count_transfers([all = watched_] {
+    TransferCount sum;
+    for (const auto& [_, one] : all) {
+      const TransferCount count = one.count();
+      sum.submitted += count.submitted;
+      sum.completed += count.completed;
+    }
+    return sum;
+  });
+  on_verdict([all = watched_](const Verdict&) {
+    for (const auto& [_, one] : all) one.abort();
+  });
 }
 
 std::string ControlChannel::own_address() {
@@ -208,9 +237,10 @@ std::string ControlChannel::own_address() {
   return address->get_future().get();
 }
 
-CommunicatorCall::CommunicatorCall(RankProgress& progress) : progress_(progress) {
-  if (progress_.in_communicator++ == 0) progress_.in_communicator_since = SocketLoop::now();
-  ++progress_.communicator_calls;
+CommunicatorCall::CommunicatorCall(RankProgress* progress) : progress_(progress) {
+  if (!progress_) return;
+  if (progress_->in_communicator++ == 0) progress_->in_communicator_since = SocketLoop::now();
+  ++progress_->communicator_calls;
 }
 
 Error ControlChannel::report_failure(const Error& own, FailureCause cause) {

@@ -112,6 +112,9 @@ class ControlChannel final : public HostGroup {
   // Sets a function that aborts transfers. It is called once at the verdict, or before this returns if there is one already, on a
   // thread of its own. An empty one removes it; when that returns no call is running.
   void on_verdict(std::function<void(const Verdict&)> callback);
+  // Both for a communicator among several, by its address, until forget().
+  void watch(const Communicator* communicator, std::function<TransferCount()> count, std::function<void()> abort);
+  void forget(const Communicator* communicator);
 
   // Reports that this rank has failed or, by Error::code(), was interrupted. Tells rank 0 and waits a bounded time for the
   // verdict. Returns the error that this rank ends with: its own if it is the culprit, or if its configuration or data are
@@ -121,6 +124,7 @@ class ControlChannel final : public HostGroup {
 
  private:
   void wait_until_all_are_there();
+  void watch_all();
   std::vector<std::string> call(CallKind kind, std::string_view bytes);
   friend std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options);
   // A message to this rank's end.
@@ -150,6 +154,11 @@ class ControlChannel final : public HostGroup {
   std::uint64_t requests_ = 0;
   std::optional<Verdict> verdict_;
   bool all_done_ = false;
+  struct Watched {
+    std::function<TransferCount()> count;
+    std::function<void()> abort;
+  };
+  std::map<const Communicator*, Watched> watched_;  // touched by the thread that makes communicators
   CommunicatorWatch transfers_;
 };
 
@@ -169,12 +178,14 @@ class LongWork {
 // return. Meanwhile this rank delays no other rank by work of its own.
 class CommunicatorCall {
  public:
-  explicit CommunicatorCall(RankProgress& progress);
-  ~CommunicatorCall() { --progress_.in_communicator; }
+  explicit CommunicatorCall(RankProgress* progress);  // null: of a rank that nobody watches
+  ~CommunicatorCall() {
+    if (progress_) --progress_->in_communicator;
+  }
   CommunicatorCall(const CommunicatorCall&) = delete;
 
  private:
-  RankProgress& progress_;
+  RankProgress* progress_;
 };
 
 // Brings the ranks of a run together and returns when all are there. Throws config_error if they cannot belong to one run (number

@@ -66,7 +66,7 @@ class ControlClient final : public ControlEnd {
 
   void missing_log_interval() {
     if (link_ || decided_) return;
-    callbacks_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
+    options_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
                                looking_for(), SocketLoop::now() - begun_, meeting_.last_reason()));
     loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
   }

@@ -21,7 +21,6 @@ class ControlEnd {
     // What this rank is told: CallResult (of consult on rank 0 the parts, before its answer), FoundValue, once a Verdict, and
     // Farewell when every rank has said it.
     std::function<void(const ControlMessage&)> take;
-    std::function<void(const std::string&)> log;
     std::function<Heartbeat()> pulse;  // how far this rank is
   };
 

@@ -152,7 +152,7 @@ void ControlServer::tick() {
             fmt::format("{} is stuck: {}; look at the device and the network there.", who, stuck->what)});
   } else {
     if (const auto slow = watch_.slow(now)) {
-      callbacks_.log(fmt::format("warning: {} {}", seat(slow->rank).name.text(), slow->what));
+      options_.log(fmt::format("warning: {} {}", seat(slow->rank).name.text(), slow->what));
     }
     look_at_suspicion(now);
   }

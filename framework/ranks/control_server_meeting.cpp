@@ -35,7 +35,7 @@ ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environm
   if (seats_.size() == 1) return;
   const std::size_t port = loop_.listen(listening_address(environment_), environment_.ports,
                                         [this](std::shared_ptr<Link> link) { greet(std::move(link)); });
-  callbacks_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
+  options_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
                              seats_.size() == 2 ? "" : "s", printable(environment_.host),
                              environment_.ports[port]));
   if (port > 0) loop_.post([this, port] { look_for_other_servers(port); });
@@ -77,7 +77,7 @@ void ControlServer::drop(Link* link, const std::string& reason) {
   const auto newcomer = find(link);
   if (newcomer == newcomers_.end()) return;
   if (!reason.empty()) {
-    callbacks_.log(
+    options_.log(
         fmt::format("a connection from {} is not a rank's and was dropped: {}", link->peer_address, reason));
   }
   const auto keep = newcomer->link;
@@ -104,7 +104,7 @@ void ControlServer::judge(Link* link, const ControlMessage& answer) {
   keep->close();
   if (!other_run) return refused(judgement);
   // It comes again and again, as its rank 0 is elsewhere.
-  if (!std::exchange(other_run_logged_, true)) callbacks_.log(judgement.sentence);
+  if (!std::exchange(other_run_logged_, true)) options_.log(judgement.sentence);
 }
 
 // Who occupies an earlier port may be another process that takes itself for rank 0 of this run.
@@ -146,7 +146,7 @@ std::string ControlServer::missing_ranks() const {
 
 void ControlServer::missing_log_interval() {
   if (decided_ || done_ || all_there()) return;
-  callbacks_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
+  options_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
                              SocketLoop::now() - begun_));
   loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
@@ -180,7 +180,7 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
 }
 
 void ControlServer::refused(const Judgement& judgement) {
-  callbacks_.log("warning: " + judgement.sentence);
+  options_.log("warning: " + judgement.sentence);
   if (all_there() || decided_) return;
   refusals_.push_back(judgement.sentence);
   if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});

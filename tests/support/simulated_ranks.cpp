@@ -68,7 +68,7 @@ SimulatedRanks::SimulatedRanks(int size) : size_(size) {
     if (message.kind == CallResult::kind) ++done_;
     if (message.kind == Verdict::kind) ADD_FAILURE() << read_message<Verdict>(message).sentence;
   };
-  callbacks.log = [](const std::string&) {};
+  options.log = [](const std::string&) {};
   callbacks.pulse = [] { return Heartbeat{}; };
   hub_ = std::make_unique<ControlServer>(loop_, environment, options, callbacks);
   on_loop([&] {

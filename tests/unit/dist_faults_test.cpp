@@ -157,7 +157,7 @@ TEST(Faults, ACallIntoALibraryThatNeverReturnsEndsTheRun) {
       ++channel.progress().steps;
       channel.barrier();
       if (on_all || channel.rank() == 1) {
-        const CommunicatorCall call(channel.progress());
+        const CommunicatorCall call(&channel.progress());
         pause();
       }
       wait_for_ever(channel);
@@ -203,7 +203,7 @@ TEST(Faults, AProcessAloneIsWatchedToo) {
   group.options.watchdog = 1;
   const auto outcomes = group.in_processes([&](ControlChannel& channel) {
     ++channel.progress().steps;
-    const CommunicatorCall call(channel.progress());
+    const CommunicatorCall call(&channel.progress());
     for (;;) pause();
   });
   EXPECT_EQ(outcomes[0].code, failed);
