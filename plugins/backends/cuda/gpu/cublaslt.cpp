@@ -38,22 +38,6 @@ CublasLtFunctions::CublasLtFunctions(const LibrarySearch& search)
     : library("cuBLASLt",
               cuda_library_files(search, "cublas", cuda_library_names("libcublasLt", search.driver_version)),
               cuda_library_remedy(search.driver_version)) {
-  library.bind(Create, "cublasLtCreate");
-  library.bind(Destroy, "cublasLtDestroy");
-  library.bind(GetVersion, "cublasLtGetVersion");
-  library.bind(GetStatusString, "cublasLtGetStatusString");
-  library.bind(Matmul, "cublasLtMatmul");
-  library.bind(MatmulDescCreate, "cublasLtMatmulDescCreate");
-  library.bind(MatmulDescDestroy, "cublasLtMatmulDescDestroy");
-  library.bind(MatmulDescSetAttribute, "cublasLtMatmulDescSetAttribute");
-  library.bind(MatrixLayoutCreate, "cublasLtMatrixLayoutCreate");
-  library.bind(MatrixLayoutDestroy, "cublasLtMatrixLayoutDestroy");
-  library.bind(MatrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute");
-  library.bind(MatmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
-  library.bind(MatmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
-  library.bind(MatmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
-  library.bind(MatmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
-  library.bind(MatmulAlgoCheck, "cublasLtMatmulAlgoCheck");
   const std::size_t version = GetVersion();
   require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
                      search.driver_version);

@@ -27,22 +27,28 @@ struct CublasLtFunctions {
   void check(cublasStatus_t status, const char* call) const;
 
   plugins::SharedLibrary library;
-  decltype(&cublasLtCreate) Create;
-  decltype(&cublasLtDestroy) Destroy;
-  decltype(&cublasLtGetVersion) GetVersion;
-  decltype(&cublasLtGetStatusString) GetStatusString;
-  decltype(&cublasLtMatmul) Matmul;
-  decltype(&cublasLtMatmulDescCreate) MatmulDescCreate;
-  decltype(&cublasLtMatmulDescDestroy) MatmulDescDestroy;
-  decltype(&cublasLtMatmulDescSetAttribute) MatmulDescSetAttribute;
-  decltype(&cublasLtMatrixLayoutCreate) MatrixLayoutCreate;
-  decltype(&cublasLtMatrixLayoutDestroy) MatrixLayoutDestroy;
-  decltype(&cublasLtMatrixLayoutSetAttribute) MatrixLayoutSetAttribute;
-  decltype(&cublasLtMatmulPreferenceCreate) MatmulPreferenceCreate;
-  decltype(&cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy;
-  decltype(&cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute;
-  decltype(&cublasLtMatmulAlgoGetHeuristic) MatmulAlgoGetHeuristic;
-  decltype(&cublasLtMatmulAlgoCheck) MatmulAlgoCheck;
+  decltype(&cublasLtCreate) Create = library["cublasLtCreate"];
+  decltype(&cublasLtDestroy) Destroy = library["cublasLtDestroy"];
+  decltype(&cublasLtGetVersion) GetVersion = library["cublasLtGetVersion"];
+  decltype(&cublasLtGetStatusString) GetStatusString = library["cublasLtGetStatusString"];
+  decltype(&cublasLtMatmul) Matmul = library["cublasLtMatmul"];
+  decltype(&cublasLtMatmulDescCreate) MatmulDescCreate = library["cublasLtMatmulDescCreate"];
+  decltype(&cublasLtMatmulDescDestroy) MatmulDescDestroy = library["cublasLtMatmulDescDestroy"];
+  decltype(&cublasLtMatmulDescSetAttribute) MatmulDescSetAttribute =
+      library["cublasLtMatmulDescSetAttribute"];
+  decltype(&cublasLtMatrixLayoutCreate) MatrixLayoutCreate = library["cublasLtMatrixLayoutCreate"];
+  decltype(&cublasLtMatrixLayoutDestroy) MatrixLayoutDestroy = library["cublasLtMatrixLayoutDestroy"];
+  decltype(&cublasLtMatrixLayoutSetAttribute) MatrixLayoutSetAttribute =
+      library["cublasLtMatrixLayoutSetAttribute"];
+  decltype(&cublasLtMatmulPreferenceCreate) MatmulPreferenceCreate =
+      library["cublasLtMatmulPreferenceCreate"];
+  decltype(&cublasLtMatmulPreferenceDestroy) MatmulPreferenceDestroy =
+      library["cublasLtMatmulPreferenceDestroy"];
+  decltype(&cublasLtMatmulPreferenceSetAttribute) MatmulPreferenceSetAttribute =
+      library["cublasLtMatmulPreferenceSetAttribute"];
+  decltype(&cublasLtMatmulAlgoGetHeuristic) MatmulAlgoGetHeuristic =
+      library["cublasLtMatmulAlgoGetHeuristic"];
+  decltype(&cublasLtMatmulAlgoCheck) MatmulAlgoCheck = library["cublasLtMatmulAlgoCheck"];
 };
 
 class CublasLt {

@@ -32,19 +32,6 @@ int driver_major(const LibrarySearch& search) {
 
 Functions::Functions(const LibrarySearch& search)
     : library("cuDNN", cuda_library_files(search, "cudnn", {"libcudnn.so.9"}), remedy(driver_major(search))) {
-  library.bind(GetVersion, "cudnnGetVersion");
-  library.bind(GetCudartVersion, "cudnnGetCudartVersion");
-  library.bind(GetErrorString, "cudnnGetErrorString");
-  library.bind(GetLastErrorString, "cudnnGetLastErrorString");
-  library.bind(Create, "cudnnCreate");
-  library.bind(Destroy, "cudnnDestroy");
-  library.bind(SetStream, "cudnnSetStream");
-  library.bind(BackendCreateDescriptor, "cudnnBackendCreateDescriptor");
-  library.bind(BackendDestroyDescriptor, "cudnnBackendDestroyDescriptor");
-  library.bind(BackendSetAttribute, "cudnnBackendSetAttribute");
-  library.bind(BackendGetAttribute, "cudnnBackendGetAttribute");
-  library.bind(BackendFinalize, "cudnnBackendFinalize");
-  library.bind(BackendExecute, "cudnnBackendExecute");
   const int cuda = static_cast<int>(GetCudartVersion() / 1000), driver = driver_major(search);
   const std::string found = "cuDNN " + version() + " of " + library.file();
   if (cuda > driver) {

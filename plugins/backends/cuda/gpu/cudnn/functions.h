@@ -24,19 +24,20 @@ struct Functions {
   plugins::SharedLibrary library;
   // cuDNN opens it by its name, which finds it once it is here.
   std::optional<plugins::SharedLibrary> nvrtc;
-  decltype(&cudnnGetVersion) GetVersion;
-  decltype(&cudnnGetCudartVersion) GetCudartVersion;
-  decltype(&cudnnGetErrorString) GetErrorString;
-  decltype(&cudnnGetLastErrorString) GetLastErrorString;
-  decltype(&cudnnCreate) Create;
-  decltype(&cudnnDestroy) Destroy;
-  decltype(&cudnnSetStream) SetStream;
-  decltype(&cudnnBackendCreateDescriptor) BackendCreateDescriptor;
-  decltype(&cudnnBackendDestroyDescriptor) BackendDestroyDescriptor;
-  decltype(&cudnnBackendSetAttribute) BackendSetAttribute;
-  decltype(&cudnnBackendGetAttribute) BackendGetAttribute;
-  decltype(&cudnnBackendFinalize) BackendFinalize;
-  decltype(&cudnnBackendExecute) BackendExecute;
+  decltype(&cudnnGetVersion) GetVersion = library["cudnnGetVersion"];
+  decltype(&cudnnGetCudartVersion) GetCudartVersion = library["cudnnGetCudartVersion"];
+  decltype(&cudnnGetErrorString) GetErrorString = library["cudnnGetErrorString"];
+  decltype(&cudnnGetLastErrorString) GetLastErrorString = library["cudnnGetLastErrorString"];
+  decltype(&cudnnCreate) Create = library["cudnnCreate"];
+  decltype(&cudnnDestroy) Destroy = library["cudnnDestroy"];
+  decltype(&cudnnSetStream) SetStream = library["cudnnSetStream"];
+  decltype(&cudnnBackendCreateDescriptor) BackendCreateDescriptor = library["cudnnBackendCreateDescriptor"];
+  decltype(&cudnnBackendDestroyDescriptor) BackendDestroyDescriptor =
+      library["cudnnBackendDestroyDescriptor"];
+  decltype(&cudnnBackendSetAttribute) BackendSetAttribute = library["cudnnBackendSetAttribute"];
+  decltype(&cudnnBackendGetAttribute) BackendGetAttribute = library["cudnnBackendGetAttribute"];
+  decltype(&cudnnBackendFinalize) BackendFinalize = library["cudnnBackendFinalize"];
+  decltype(&cudnnBackendExecute) BackendExecute = library["cudnnBackendExecute"];
 };
 
 }  // namespace mulligan::cuda::cudnn
