@@ -45,9 +45,7 @@ void GlooCommunicator::open(const sdk::Group& group, const mlg_queue& queue, dou
   rank_ = group.rank();
   size_ = group.size();
   if (size_ > 1) {
-    const bool local = group.local_size() == group.size();
-    auto mesh =
-        std::make_unique<Mesh>(group, listen_address(group.interface_name(), local), milliseconds(seconds));
+    auto mesh = std::make_unique<Mesh>(group, milliseconds(seconds));
     {
       const std::lock_guard lock(mutex_);
       require_sound();

@@ -11,12 +11,11 @@ using CudaStream = void*;
 using CudaEvent = void*;
 
 struct CudaDriver {
-  CudaDriver();  // throws std::runtime_error in one sentence without a driver
-
   // Throws std::runtime_error that names the call when `result` is an error.
   void check(int result, const char* call) const;
 
-  plugins::SharedLibrary library;
+  plugins::SharedLibrary library{
+      "NVIDIA's driver", {"libcuda.so.1"}, "install it, or take another communicator"};
   int (*CtxPushCurrent)(CudaContext) = library["cuCtxPushCurrent_v2"];
   int (*CtxPopCurrent)(CudaContext*) = library["cuCtxPopCurrent_v2"];
   int (*CtxGetDevice)(int* device) = library["cuCtxGetDevice"];
