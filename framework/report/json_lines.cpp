@@ -1,9 +1,9 @@
 #include "framework/report/json_lines.h"
 
-#include <cerrno>
 #include <cstring>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {
@@ -65,10 +65,8 @@ std::string event_name(const Json& object) {
 }
 
 void JsonLinesWriter::append(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size() &&
-      std::fflush(file_.get()) == 0)
-    return;
-  throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
+  if (const int reason = file_.write(bytes))
+    throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(reason));
 }
 
 }  // namespace mulligan

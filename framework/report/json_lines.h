@@ -1,15 +1,13 @@
 // Files of one JSON object per line. A killed process may leave an unfinished last line.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
-#include "framework/core/file.h"
+#include "framework/core/own_file.h"
 
 namespace mulligan {
 
@@ -33,8 +31,7 @@ class JsonLinesWriter {
  public:
   using Start = FileStart;
   // Throws run_error if the file cannot be opened.
-  JsonLinesWriter(const std::filesystem::path& path, Start start)
-      : path_(path), file_(open_own_file(path, start)) {}
+  JsonLinesWriter(const std::filesystem::path& path, Start start) : path_(path), file_(path, start) {}
 
   // `object`: JSON without a line break. Throws run_error if it cannot be written.
   void write(std::string_view object) { append(std::string(object) + "\n"); }
@@ -42,11 +39,8 @@ class JsonLinesWriter {
   void append(std::string_view bytes);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  OwnFile file_;
 };
 
 }  // namespace mulligan
