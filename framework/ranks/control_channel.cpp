@@ -7,6 +7,7 @@
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
+#include "framework/ranks/control_server.h"
 
 namespace mulligan {
 
@@ -21,8 +22,11 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
                                           look_for_blocked_stop();
                                           return pulse();
                                         }};
-  end_ = environment_.rank == 0 ? make_control_server(loop_, environment_, options_, callbacks)
-                                : make_control_client(loop_, environment_, options_, callbacks);
+  if (environment_.rank == 0) {
+    end_ = std::make_unique<ControlServer>(loop_, environment_, options_, callbacks);
+  } else {
+    end_ = make_control_client(loop_, environment_, options_, callbacks);
+  }
   loop_.post([this] { end_->start(); });
 }
 

@@ -46,7 +46,7 @@ class ControlClient final : public ControlEnd {
                      report.cause == FailureCause::stopped ? ExitCode::interrupted : ExitCode::peer_failed,
                      report.sentence});
     }
-    send(to_frames(message.kind, message.payload));
+    send(to_frame(message.kind, message.payload));
   }
 
   std::string own_address() const override {

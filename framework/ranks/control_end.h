@@ -53,9 +53,7 @@ class ControlEnd {
   bool decided_ = false, done_ = false;  // the run is over: by a verdict, or by the farewell of all
 };
 
-// Both throw like SocketLoop::listen. The loop is stopped before they are destroyed.
-std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
-                                                ControlOptions options, ControlEnd::Callbacks callbacks);
+// The end of every rank but 0. The loop is stopped before an end is destroyed.
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
                                                 ControlOptions options, ControlEnd::Callbacks callbacks);
 

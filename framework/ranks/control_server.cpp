@@ -36,7 +36,7 @@ void ControlServer::take(int rank, const ControlMessage& message) {
     default:
       // Its answer to a consult().
       if (rank == 0 && message.kind == CallResult::kind)
-        return send_to_all(to_frames(message.kind, message.payload));
+        return send_to_all(to_frame(message.kind, message.payload));
       throw run_error("it sent a message of kind {}, which there is not", message.kind);
   }
 }
@@ -73,7 +73,7 @@ void ControlServer::complete() {
   const ControlMessage message = message_of(result);
   if (seats_.size() > 1 && call != CallKind::consult) {
     try {
-      send_to_all(to_frames(message.kind, message.payload));
+      send_to_all(to_frame(message.kind, message.payload));
     } catch (const Error& error) {
       return decide({-1, ExitCode::peer_failed,
                      fmt::format("all_gather (call {}): {}", result.sequence, error.what())});
@@ -83,7 +83,7 @@ void ControlServer::complete() {
 }
 
 void ControlServer::send_to_all(std::string text) {
-  const Frames frames = shared_frames(std::move(text));
+  const Frame frames = shared_frame(std::move(text));
   for (Seat& one : seats_) {
     if (one.link) one.link->send(frames);
   }

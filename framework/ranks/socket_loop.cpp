@@ -86,7 +86,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
                             });
   }
 
-  void send(Frames frames) override {
+  void send(Frame frames) override {
     if (closing_ || shut_ || write_broken_) return;
     unsent_ += static_cast<std::int64_t>(frames->size());
     outgoing_.push_back(std::move(frames));
@@ -132,7 +132,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   // What the other side sent before its end has yet to be read, and reading will tell that end.
   void give_up_writing() {
     write_broken_ = true;
-    for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    for (const Frame& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
     outgoing_.clear();
     if (closing_) shut();
   }
@@ -146,7 +146,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
 
   void shut() {
     if (std::exchange(shut_, true)) return;
-    for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    for (const Frame& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
     error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
@@ -156,7 +156,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   std::atomic<std::int64_t>& unsent_;
   std::array<char, 1 << 16> incoming_;
   FrameReader frames_;
-  std::deque<Frames> outgoing_;
+  std::deque<Frame> outgoing_;
   bool closing_ = false, shut_ = false, write_broken_ = false;
 };
 

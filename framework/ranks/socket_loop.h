@@ -12,10 +12,10 @@
 
 namespace mulligan {
 
-// The result of to_frames(), shared by all links that send it.
-using Frames = std::shared_ptr<const std::string>;
+// The result of to_frame(), shared by all links that send it.
+using Frame = std::shared_ptr<const std::string>;
 
-inline Frames shared_frames(std::string frames) {
+inline Frame shared_frame(std::string frames) {
   return std::make_shared<const std::string>(std::move(frames));
 }
 
@@ -31,9 +31,9 @@ class Link {
 
   virtual ~Link() = default;
   // Does not wait. Nothing happens on a closed link.
-  virtual void send(Frames frames) = 0;
-  void send(std::string frames) { send(shared_frames(std::move(frames))); }
-  // From now on messages have many frames (FrameReader).
+  virtual void send(Frame frames) = 0;
+  void send(std::string frames) { send(shared_frame(std::move(frames))); }
+  // FrameReader
   virtual void allow_large_messages() = 0;
   // Closes after the sent bytes are out. No callback comes after this.
   virtual void close() = 0;

@@ -375,11 +375,10 @@ void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
 
 TEST(Faults, NonsenseFromARankEndsTheRun) {
   const std::vector<std::string> nonsense{
-      std::string("\xff\xff\xff\x7f\x05\x00", 6),           // a frame of 2 GB
-      std::string("\x01\x00\x10\x00\x05\x00", 6),           // one byte more than 1 MiB
-      std::string("\x00\x00\x00\x00\x63\x00", 6),           // a kind that there is not
-      std::string("\x02\x00\x00\x00\x05\x00xx", 8),         // a heartbeat of two bytes
-      std::string("\x00\x00\x00\x00\x05\x07", 6),           // a flag that there is not
+      std::string("\xff\xff\xff\x7f\x05", 5),               // a frame of 2 GB
+      std::string("\x01\x00\x00\x10\x05", 5),               // one byte more than 256 MiB
+      std::string("\x00\x00\x00\x00\x63", 5),               // a kind that there is not
+      std::string("\x02\x00\x00\x00\x05xx", 7),             // a heartbeat of two bytes
       write_message(Greeting{}),                            // not now
       write_message(Arrival{9, CallKind::all_gather, ""}),  // a call too early
   };
@@ -399,9 +398,9 @@ TEST(Faults, StrangersOnThePortDisturbNobody) {
   const std::vector<std::string> garbage{
       "GET / HTTP/1.1\r\n\r\n",
       std::string(100000, 'x'),
-      std::string("\xff\xff\xff\x7f\x02\x00", 6),
-      std::string("\x04\x00\x00\x00\x02\x00mull", 10),
-      std::string("\x00\x00\x00\x00\x02\x01", 6),
+      std::string("\xff\xff\xff\x7f\x02", 5),
+      std::string("\x04\x00\x00\x00\x02mull", 9),
+      std::string("\x00\x00\x00\x00\x02", 5),
       write_message(Farewell{}),
       write_message(FailureReport{FailureCause::own, "no rank says so"}),
       write_message(Hello{}).substr(0, 100),
