@@ -49,7 +49,7 @@ class ControlEnd {
   Callbacks callbacks_;
   RunIdentity run_;
   RankName own_;
-  double begun_ = SocketLoop::now(), last_tick_ = begun_;
+  double begun_ = steady_seconds(), last_tick_ = begun_;
   bool decided_ = false, done_ = false;  // the run is over: by a verdict, or by the farewell of all
 };
 

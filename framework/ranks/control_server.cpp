@@ -22,7 +22,7 @@ void ControlServer::take(int rank, const ControlMessage& message) {
   if (decided_ || done_) return;
   switch (message.kind) {
     case Heartbeat::kind:
-      return watch_.report(rank, read_message<Heartbeat>(message), SocketLoop::now());
+      return watch_.report(rank, read_message<Heartbeat>(message), steady_seconds());
     case Arrival::kind:
       return arrived(rank, read_message<Arrival>(message));
     case Put::kind:
@@ -122,7 +122,7 @@ void ControlServer::failed(int rank, const FailureReport& report) {
       return decide({rank, ExitCode::interrupted, fmt::format("{} stopped: {}", who, sentence)});
     case FailureCause::communication:
       // Most probably another rank is gone, which shows within the time of silence.
-      if (!suspicion_) suspicion_ = Suspicion{rank, sentence, SocketLoop::now()};
+      if (!suspicion_) suspicion_ = Suspicion{rank, sentence, steady_seconds()};
       return;
     case FailureCause::server_lost:
       return given_up_by(rank, sentence);
@@ -133,7 +133,7 @@ void ControlServer::failed(int rank, const FailureReport& report) {
 
 void ControlServer::tick() {
   if (decided_ || done_) return;
-  const double now = SocketLoop::now();
+  const double now = steady_seconds();
   was_stopped(now);
   last_tick_ = now;
   const Heartbeat own = callbacks_.pulse();
@@ -194,7 +194,7 @@ void ControlServer::lose(int rank, const std::string& why) {
   const Verdict verdict{
       rank, ExitCode::peer_failed,
       fmt::format("{} was lost: {}; look at its log and its machine.", one.name.text(), why)};
-  if (!was_stopped(SocketLoop::now()) && !counts_votes_) return decide(verdict);
+  if (!was_stopped(steady_seconds()) && !counts_votes_) return decide(verdict);
   if (!held_) held_ = verdict;
   count_votes_soon();
 }

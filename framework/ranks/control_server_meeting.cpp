@@ -147,7 +147,7 @@ std::string ControlServer::missing_ranks() const {
 void ControlServer::missing_log_interval() {
   if (decided_ || done_ || all_there()) return;
   options_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
-                           SocketLoop::now() - begun_));
+                           steady_seconds() - begun_));
   loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
@@ -170,7 +170,7 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
   one.link = std::move(link);
   one.name = name;
   one.taken = true;
-  watch_.heard(rank, SocketLoop::now());
+  watch_.heard(rank, steady_seconds());
   one.link->allow_large_messages();
   one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
   one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };

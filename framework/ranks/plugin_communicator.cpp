@@ -195,7 +195,9 @@ class PluginCommunicator final : public Communicator {
     mlg_queue queue = backend.queue();
     if (stages_) queue = {MLG_QUEUE_HOST, nullptr, nullptr};
     connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
-    if (channel_) channel_->watch(this, [this] { return counted(); }, [this] { abort(); });
+    if (channel_)
+      channel_->watch(
+          this, [this] { return counted(); }, [this](const Verdict&) { abort(); });
   }
   ~PluginCommunicator() override {
     if (channel_) channel_->forget(this);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/steady_time.h"
 #include "framework/ranks/control_frames.h"
 
 namespace mulligan {
@@ -27,7 +28,7 @@ class Link {
   std::function<void(const std::string& reason)> on_closed;
   std::string peer_address = "an unknown address", own_address;  // numeric; the other side's and this side's
   bool peer_on_loopback = false;
-  double last_heard = 0;  // when the last byte came, on the clock of SocketLoop::now()
+  double last_heard = 0;  // when the last byte came, on the clock of steady_seconds()
 
   virtual ~Link() = default;
   // Does not wait. Nothing happens on a closed link.
@@ -61,7 +62,6 @@ class SocketLoop {
   // Any thread.
   void post(std::function<void()> work);
   void after(double seconds, std::function<void()> work);
-  static double now();  // monotonic seconds
 
   // Listens at the first free port of `ports` and returns its index. `address`: a numeric address, the name of a network
   // interface, or empty for all. Any thread. Throws config_error if there is no such interface, or if no port is free.
