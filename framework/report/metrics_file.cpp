@@ -130,13 +130,13 @@ void MetricsFile::phase_switch(const PhaseSwitchRecord& record) {
   write(json);
 }
 
-void MetricsFile::attempt(const AttemptRecord& record) {
+void MetricsFile::attempt(std::int64_t step, const RunStart& start) {
   write({{"event", "attempt"},
-         {"step", record.step},
-         {"ranks", record.ranks},
-         {"nodes", record.nodes},
-         {"launcher", record.launcher},
-         {"restarts", record.restarts}});
+         {"step", step},
+         {"ranks", start.ranks},
+         {"nodes", start.nodes},
+         {"launcher", start.launcher},
+         {"restarts", start.restarts}});
 }
 
 void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {

@@ -205,7 +205,7 @@ void Trainer::record_memory() {
 void Trainer::tell_start(const ResumePoint& resume) {
   const RunStart& start = result_.start;
   if (start.ranks > 1 || start.restarts > 0) {
-    outputs_.metrics().attempt({trained_.steps, start.ranks, start.nodes, start.launcher, start.restarts});
+    outputs_.metrics().attempt(trained_.steps, start);
   }
   if (start.restarts > 0) {
     outputs_.log().print(
