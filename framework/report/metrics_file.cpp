@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/json_file.h"
 #include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"
 #include "framework/report/metrics_reader.h"
@@ -27,13 +28,6 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     const auto at = event.find("step");
     return at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last);
   });
-}
-
-template <typename T>
-Json object_of(const std::vector<std::pair<std::string, T>>& pairs) {
-  Json object = Json::object();
-  for (const auto& [name, value] : pairs) object[name] = value;
-  return object;
 }
 
 }  // namespace

@@ -80,14 +80,13 @@ std::string changed_keys(const std::vector<TrialRecord::Change>& changes) {
 }
 
 void write_trial(const RunFiles& run, const TrialRecord& trial) {
-  Json changes = Json::array(), files = Json::object();
+  Json changes = Json::array();
   for (const TrialRecord::Change& change : trial.changes)
     changes.push_back({{"key", change.key}, {"run", change.run}, {"trial", change.trial}});
-  for (const auto& [file, digest] : trial.files_sha256) files[file] = digest;
   const Json json{{"command", trial.command},
                   {"score", evaluation_json(trial.score)},
                   {"changes", changes},
-                  {"files_sha256", files}};
+                  {"files_sha256", object_of(trial.files_sha256)}};
   write_file_atomically(run.trials() / (trial.name + ".json"),
                         json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

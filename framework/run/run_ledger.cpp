@@ -28,13 +28,6 @@ T booked(const std::vector<std::pair<std::string, T>>& amounts, const std::strin
 }
 
 template <typename T>
-Json amounts_json(const std::vector<std::pair<std::string, T>>& amounts) {
-  Json json = Json::object();
-  for (const auto& [name, amount] : amounts) json[name] = amount;
-  return json;
-}
-
-template <typename T>
 std::vector<std::pair<std::string, T>> read_amounts(const Json& json) {
   std::vector<std::pair<std::string, T>> amounts;
   for (const auto& [name, amount] : json.items()) {
@@ -84,8 +77,8 @@ Json entry_json(const LedgerEntry& entry) {
     scores[name]["of_tokens"] = score.data.validation.tokens;
   }
   Json json = {{"stage", stage_names[static_cast<int>(entry.stage)]},
-               {"seconds", amounts_json(entry.seconds)},
-               {"bytes", amounts_json(entry.bytes)},
+               {"seconds", object_of(entry.seconds)},
+               {"bytes", object_of(entry.bytes)},
                {"scores", scores}};
   if (entry.overlap) json["overlap"] = to_json(*entry.overlap);
   return json;
