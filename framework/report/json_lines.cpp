@@ -1,9 +1,11 @@
 #include "framework/report/json_lines.h"
 
 #include <cstring>
+#include <limits>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {
@@ -57,6 +59,25 @@ void keep_json_lines(const std::filesystem::path& path, const std::function<bool
     if (keep(object)) (kept += line) += '\n';
   });
   write_file_atomically(path, kept);
+}
+
+void add_score(Json& object, const Score& score) {
+  object["val_loss_nats"] = score.val_loss_nats;
+  object["val_bpb"] = score.val_bpb;
+  object["val_tokens"] = score.tokens;
+  object["val_bytes"] = score.bytes;
+  object["seconds"] = score.seconds;
+  if (!score.byte_rule.empty()) object["byte_rule"] = score.byte_rule;
+  if (score.masked) object["masked"] = true;
+}
+
+Score read_score(const Json& object) {
+  const auto number = [&](const char* key) {
+    return number_or_null(object.value(key, Json())).value_or(std::numeric_limits<double>::quiet_NaN());
+  };
+  return {number("val_loss_nats"),      number("val_bpb"), object.at("val_tokens"),
+          object.at("val_bytes"),       number("seconds"), object.value("masked", false),
+          object.value("byte_rule", "")};
 }
 
 std::string event_name(const Json& object) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "framework/core/own_file.h"
+#include "framework/core/score.h"
 
 namespace mulligan {
 
@@ -22,6 +23,12 @@ bool read_json_lines(std::string_view text, const std::string& origin,
 // and line, and the file stays as it is.
 void keep_json_lines(const std::filesystem::path& path,
                      const std::function<bool(const nlohmann::ordered_json&)>& keep);
+
+// The members of an object for a score: "val_loss_nats", "val_bpb", "val_tokens", "val_bytes", "seconds", and "byte_rule" and "masked"
+// where they say something. A number that is not finite is null, and an absent one NaN. Reading throws nlohmann's exception for a member
+// of another type.
+void add_score(nlohmann::ordered_json& object, const Score& score);
+Score read_score(const nlohmann::ordered_json& object);
 
 // The member "event" of an object; "" if it is absent or no string.
 std::string event_name(const nlohmann::ordered_json& object);

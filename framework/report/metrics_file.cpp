@@ -77,11 +77,8 @@ void MetricsFile::step(const StepRecord& record) {
 }
 
 void MetricsFile::validation(const ValidationRecord& record) {
-  Json json{{"event", "validation"},         {"step", record.step},
-            {"phase", record.phase},         {"val_loss_nats", record.val_loss_nats},
-            {"val_bpb", record.val_bpb},     {"val_tokens", record.val_tokens},
-            {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
-  if (record.masked) json["masked"] = true;
+  Json json{{"event", "validation"}, {"step", record.step}, {"phase", record.phase}};
+  add_score(json, record);
   if (events_) events_->add(record);
   write(json);
 }

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/score.h"
+
 namespace mulligan {
 
 struct StepRecord {
@@ -46,15 +48,9 @@ struct StepRecord {
   std::int64_t steps_skipped = 0;     // so far, without an update
 };
 
-struct ValidationRecord {
+struct ValidationRecord : Score {
   std::int64_t step = 0;
-  double val_loss_nats = 0;
-  double val_bpb = 0;
-  std::uint64_t val_tokens = 0;
-  std::uint64_t val_bytes = 0;
-  double seconds = 0;
   std::string phase = "validate";  // of the ledger: "validate" while training, "evaluate" at the end
-  bool masked = false;             // the loss of tokens that were filled in, not of the next one
 };
 
 // The use of the run's device memory.

@@ -1,7 +1,6 @@
 #include "framework/report/trials.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
@@ -11,22 +10,17 @@
 namespace mulligan {
 
 nlohmann::ordered_json evaluation_json(const EvaluationRecord& record) {
-  return {{"weights", record.weights},       {"weights_sha256", record.weights_sha256},
-          {"artifact", record.artifact},     {"mode", record.mode},
-          {"val_bpb", record.val_bpb},       {"val_loss_nats", record.val_loss_nats},
-          {"val_tokens", record.val_tokens}, {"val_bytes", record.val_bytes},
-          {"byte_rule", record.byte_rule},   {"seconds", record.seconds}};
+  nlohmann::ordered_json json{{"weights", record.weights},
+                              {"weights_sha256", record.weights_sha256},
+                              {"artifact", record.artifact},
+                              {"mode", record.mode}};
+  add_score(json, record);
+  return json;
 }
 
 EvaluationRecord evaluation_from_json(const nlohmann::ordered_json& json) {
-  const auto number = [&](const char* key) {
-    return number_or_null(json.value(key, nlohmann::ordered_json()))
-        .value_or(std::numeric_limits<double>::quiet_NaN());
-  };
-  return {json.at("weights"),         json.at("artifact"), json.value("mode", ""),
-          number("val_loss_nats"),    number("val_bpb"),   json.at("val_tokens"),
-          json.at("val_bytes"),       number("seconds"),   json.value("weights_sha256", ""),
-          json.value("byte_rule", "")};
+  return {read_score(json), json.at("weights"), json.value("weights_sha256", ""), json.at("artifact"),
+          json.value("mode", "")};
 }
 
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {

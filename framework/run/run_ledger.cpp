@@ -56,10 +56,13 @@ LedgerEntry read_entry(const Json& json) {
   entry.seconds = read_amounts<double>(json.at("seconds"));
   entry.bytes = read_amounts<std::uint64_t>(json.at("bytes"));
   for (const auto& [name, score] : json.at("scores").items()) {
-    entry.scores.emplace_back(
-        name, EvalResult{number(score, "loss_sum_nats"), score.at("tokens"), score.at("bytes"),
-                         number(score, "val_loss_nats"), number(score, "val_bpb"), number(score, "seconds")});
-    EvalResult& read = entry.scores.back().second;
+    EvalResult& read = entry.scores.emplace_back(name, EvalResult()).second;
+    read.loss_sum_nats = number(score, "loss_sum_nats");
+    read.val_loss_nats = number(score, "val_loss_nats");
+    read.val_bpb = number(score, "val_bpb");
+    read.tokens = score.at("tokens");
+    read.bytes = score.at("bytes");
+    read.seconds = number(score, "seconds");
     read.data.validation.tokens = score.at("of_tokens");
     read.byte_rule = score.value("byte_rule", "");
     if (!score.contains("by_byte_rule")) continue;

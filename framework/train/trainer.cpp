@@ -234,8 +234,7 @@ void Trainer::validate(const std::string& phase) {
     stop_early(stop_signal() != 0 ? stop_signal() : SIGTERM);   // another rank's
   }
   const EvalResult& score = *result_.validation;
-  outputs_.metrics().validation({trained_.steps, score.val_loss_nats, score.val_bpb, score.tokens,
-                                 score.bytes, score.seconds, phase, score.masked});
+  outputs_.metrics().validation({score, trained_.steps, phase});
   outputs_.log().print("step {:>6}  {} ({:.1f} s)", trained_.steps, score_text(score), score.seconds);
   if (!on_the_way) return;
   clock_.ledger().enter(before);

@@ -54,16 +54,8 @@ void note_score(const std::string& command, const fs::path& run, const fs::path&
                 const std::vector<TrialRecord::Change>& changes) {
   const fs::path weights = weights_of(path);
   const RunConfig& config = source.loaded.config;
-  const EvaluationRecord record{weights.filename().string(),
-                                is_artifact(weights),
-                                mode_text(command, config.eval, score),
-                                score.val_loss_nats,
-                                score.val_bpb,
-                                score.tokens,
-                                score.bytes,
-                                score.seconds,
-                                source.origin.sha256,
-                                score.byte_rule};
+  const EvaluationRecord record{score, weights.filename().string(), source.origin.sha256,
+                                is_artifact(weights), mode_text(command, config.eval, score)};
   try {
     if (changes.empty()) return add_evaluation(RunFiles{run}.evaluations(), record);
     const fs::path folder = trial_folder(command, run, path, changes);
