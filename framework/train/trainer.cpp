@@ -135,8 +135,7 @@ void Trainer::let_observers_look() {
   clock_.all_ended();
   stop_clock();
   for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    if (looks(observer)) observer->after_step(run);
+    if (looks(observer)) observer->after_step(observed());
   }
   run_clock();
 }
@@ -161,10 +160,7 @@ std::vector<const Backend*> Trainer::backends() const {
 void Trainer::run_clock() {
   made_.clock_starts();
   clock_.run();
-  for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    observer->clock_starts(run);
-  }
+  for (const auto& observer : observers_) observer->clock_starts(observed());
 }
 
 void Trainer::stop_clock() {

@@ -130,10 +130,7 @@ RunResult Trainer::finish() {
   }
   const auto patience = ranks_.patience();
   ranks_.group().barrier();  // all have come to the end
-  for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    observer->at_end(run);
-  }
+  for (const auto& observer : observers_) observer->at_end(observed());
   const std::vector<MadeCount> made = made_.counts(ranks_.group());
   RunLedger run_ledger;
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
