@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -13,6 +14,7 @@
 #include "framework/core/exhaustion.h"
 #include "framework/core/printable.h"
 #include "framework/core/standard_streams.h"
+#include "framework/core/stop_request.h"
 #include "framework/report/console.h"
 #include "framework/report/machine.h"
 #include "launch/command_table.h"
@@ -45,7 +47,7 @@ ExitCode report(const std::string& sentence, ExitCode code) {
 ExitCode require_output(ExitCode code) {
   const std::string failure = output_failure();
   if (failure.empty()) return code;
-  if (output_has_no_reader()) end_without_reader();  // who wanted the rest would have read it
+  if (output_has_no_reader()) die_of(SIGPIPE);  // who wanted the rest would have read it
   return report(
       fmt::format(
           "the command did its work, but not all of its output could be written to standard output: {}.",

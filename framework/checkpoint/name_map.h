@@ -25,6 +25,7 @@ struct NamePair {
   std::int64_t slice = -1;
   bool transpose = false;
   bool check_magnitude = true;
+  std::int64_t repeat = 1;  // of a row of the file
 };
 
 struct NameMap {

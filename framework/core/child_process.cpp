@@ -4,12 +4,12 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
 
+#include "framework/core/descriptor.h"
 #include "framework/core/shell.h"
 
 namespace mulligan {
@@ -26,30 +26,14 @@ std::vector<char*> pointers_to(const std::vector<std::string>& arguments) {
 
 constexpr int poll_milliseconds = 200;
 
-// A pipe whose ends are closed with the object. Both are closed in programs that are started.
-class Pipe {
- public:
+// Both ends are closed in programs that are started. Without ends if the system refuses.
+struct Pipe {
   Pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) ends_ = {-1, -1};
+    if (int ends[2]; ::pipe2(ends, O_CLOEXEC) == 0)
+      reader = Descriptor(ends[0]), writer = Descriptor(ends[1]);
   }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  ~Pipe() {
-    close_reader();
-    close_writer();
-  }
-  bool good() const { return ends_[0] >= 0; }
-  int reader() const { return ends_[0]; }
-  int writer() const { return ends_[1]; }
-  void close_reader() { close_end(ends_[0]); }
-  void close_writer() { close_end(ends_[1]); }
-
- private:
-  static void close_end(int& end) {
-    if (end >= 0) ::close(end);
-    end = -1;
-  }
-  std::array<int, 2> ends_{-1, -1};
+  bool good() const { return reader.number() >= 0; }
+  Descriptor reader, writer;
 };
 
 // In the child, between fork and exec: async-signal-safe calls only.
@@ -63,8 +47,8 @@ class Pipe {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-  ::dup2(output.writer(), STDOUT_FILENO);
-  ::dup2(errors.writer(), STDERR_FILENO);
+  ::dup2(output.writer.number(), STDOUT_FILENO);
+  ::dup2(errors.writer.number(), STDERR_FILENO);
   ::execvp(arguments[0], arguments);
   ::_exit(127);
 }
@@ -72,10 +56,10 @@ class Pipe {
 // Passes the available output to `on_output`; closes the pipe at its end.
 void read_some(Pipe& pipe, const std::function<void(std::string_view)>& on_output) {
   std::array<char, 1 << 14> buffer{};
-  const ssize_t count = ::read(pipe.reader(), buffer.data(), buffer.size());
+  const ssize_t count = ::read(pipe.reader.number(), buffer.data(), buffer.size());
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (count <= 0) return pipe.close_reader();
-  if (on_output) on_output({buffer.data(), static_cast<std::size_t>(count)});
+  if (count <= 0) pipe.reader = Descriptor();
+  if (count > 0 && on_output) on_output({buffer.data(), static_cast<std::size_t>(count)});
 }
 
 // Ends a child whose watch throws.
@@ -137,11 +121,12 @@ int run_program(const std::vector<std::string>& arguments, const ProgramWatch& w
   if (process < 0) return -1;
   if (process == 0) become(pointers.data(), output, errors, parent);
   Child child(process);
-  output.close_writer();
-  errors.close_writer();
+  output.writer = Descriptor();
+  errors.writer = Descriptor();
   bool told = false;
   while (output.good() || errors.good()) {
-    std::array<pollfd, 2> ends = {pollfd{output.reader(), POLLIN, 0}, pollfd{errors.reader(), POLLIN, 0}};
+    std::array<pollfd, 2> ends = {pollfd{output.reader.number(), POLLIN, 0},
+                                  pollfd{errors.reader.number(), POLLIN, 0}};
     ::poll(ends.data(), ends.size(), poll_milliseconds);  // a negative descriptor is left out
     if (ends[0].revents != 0) read_some(output, watch.output);
     if (ends[1].revents != 0) read_some(errors, watch.errors);

@@ -1,7 +1,6 @@
 #include "framework/core/file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "framework/core/descriptor.h"
 #include "framework/core/error.h"
 #include "framework/core/input_file.h"
 #include "framework/core/sha256.h"
@@ -19,24 +19,6 @@ namespace {
 
 // Beyond a file's reported size so much is read at a time.
 constexpr std::size_t kReadBlock = 1 << 16;
-
-// Closes the descriptor and removes the file unless told that it was renamed into place.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::filesystem::path& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  int descriptor() const { return descriptor_; }
-  TemporaryPath& path() { return path_; }
-
- private:
-  TemporaryPath path_;
-  int descriptor_;
-};
 
 }  // namespace
 
@@ -84,28 +66,26 @@ void write_file_atomically(const std::filesystem::path& path, std::span<const st
     throw run_error("cannot create the folder '{}': {}", path.parent_path().string(), error.message());
   }
   const std::filesystem::path temporary = temporary_name(path);
-  TemporaryFile file(temporary);
-  if (file.descriptor() < 0) throw fail("create");
+  TemporaryPath unpublished(temporary);
+  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.number() < 0) throw fail("create");
   for (const std::string_view bytes : parts) {
     for (std::size_t written = 0; written < bytes.size();) {
-      const ssize_t count = ::write(file.descriptor(), bytes.data() + written, bytes.size() - written);
+      const ssize_t count = ::write(file.number(), bytes.data() + written, bytes.size() - written);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) throw fail("write");
       written += static_cast<std::size_t>(count);
     }
   }
-  if (::fsync(file.descriptor()) != 0) throw fail("sync");
-  file.path().publish(path, [&] {
+  if (::fsync(file.number()) != 0) throw fail("sync");
+  unpublished.publish(path, [&] {
     if (::rename(temporary.c_str(), path.c_str()) != 0) throw fail("rename into place");
   });
 }
 
 int sync_folder(const std::filesystem::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return errno;
-  const int reason = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
-  return reason;
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened.number() >= 0 && ::fsync(opened.number()) == 0 ? 0 : errno;
 }
 
 std::string sha256_hex(std::string_view bytes) {
@@ -124,30 +104,6 @@ std::string sha256_hex_of_file(const std::filesystem::path& path) {
     offset += count;
   }
   return hash.hex();
-}
-
-std::FILE* open_own_file(const std::filesystem::path& path, FileStart start) {
-  const int how = start == FileStart::append ? O_APPEND : 0;
-  // O_NONBLOCK: a FIFO would wait for a reader.
-  const int descriptor =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | how, 0644);
-  if (descriptor < 0) {
-    const bool link = errno == ELOOP && std::filesystem::is_symlink(path);
-    throw run_error("the file '{}' cannot be written: {}.", path.string(),
-                    link ? "it is a symbolic link, and what that leads to is not the run's; remove it"
-                         : std::strerror(errno));
-  }
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    throw run_error("the file '{}' cannot be written: it is not a regular file; remove it.", path.string());
-  }
-  const bool emptied = start == FileStart::append || ::ftruncate(descriptor, 0) == 0;
-  std::FILE* file = emptied ? ::fdopen(descriptor, start == FileStart::append ? "a" : "w") : nullptr;
-  if (file) return file;
-  const int reason = errno;
-  ::close(descriptor);
-  throw run_error("the file '{}' cannot be written: {}.", path.string(), std::strerror(reason));
 }
 
 }  // namespace mulligan

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -40,11 +39,5 @@ std::string sha256_hex_of_file(const std::filesystem::path& path);
 
 // Brings what was made, renamed or removed in the folder to the disk. Returns 0, or the system's reason (errno).
 int sync_folder(const std::filesystem::path& folder);
-
-enum class FileStart { anew, append };
-
-// Opens a file that a run writes line by line into its own directory, as fopen does. Throws run_error naming the path: for what the system
-// refuses, for a symbolic link (what it leads to is not the run's), and for what is not a regular file.
-std::FILE* open_own_file(const std::filesystem::path& path, FileStart start);
 
 }  // namespace mulligan

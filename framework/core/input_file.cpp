@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "framework/core/error.h"
 
@@ -19,42 +17,25 @@ std::int64_t nanoseconds(const timespec& time) {
 
 }  // namespace
 
-InputFile::InputFile(const std::filesystem::path& path) : path_(path) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer. It means nothing for regular files.
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+// O_NONBLOCK: opening a pipe must not wait for a writer. It means nothing for regular files.
+InputFile::InputFile(const std::filesystem::path& path)
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   struct stat status {};
   const char* problem = nullptr;
-  if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+  if (descriptor() < 0 || ::fstat(descriptor(), &status) != 0) {
     problem = errno == ENXIO ? "it is a socket" : std::strerror(errno);
   } else if (!S_ISREG(status.st_mode)) {
     problem = S_ISDIR(status.st_mode) ? "it is a folder" : "it is not a regular file but a pipe or a device";
   }
-  if (problem) {
-    if (descriptor_ >= 0) ::close(descriptor_);  // a constructor that throws runs no destructor
+  if (problem)
     throw data_error("cannot read '{}': {}; check the path and its permissions", path.string(), problem);
-  }
   stamp_ = {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
             nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
 }
 
-InputFile::InputFile(InputFile&& other) noexcept {
-  *this = std::move(other);
-}
-
-InputFile& InputFile::operator=(InputFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(stamp_, other.stamp_);
-  return *this;
-}
-
-InputFile::~InputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out) const {
   while (true) {
-    const ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    const ssize_t count = ::pread(descriptor(), out.data(), out.size(), static_cast<off_t>(offset));
     if (count >= 0) return static_cast<std::size_t>(count);
     if (errno == EINTR) continue;
     throw data_error("cannot read '{}' at byte {}: {}; check the disk or copy the file again", path_.string(),

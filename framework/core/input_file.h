@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "framework/core/descriptor.h"
+
 namespace mulligan {
 
 // Which bytes a path stood for when it was opened: equal for two names of one unchanged file.
@@ -22,14 +24,11 @@ class InputFile {
   // Throws data_error naming the path and the reason: what the system says, or that it is a folder, a pipe or a
   // device (which may never end).
   explicit InputFile(const std::filesystem::path& path);
-  InputFile(InputFile&& other) noexcept;
-  InputFile& operator=(InputFile&& other) noexcept;
-  ~InputFile();
 
   const std::filesystem::path& path() const { return path_; }
   std::uint64_t size() const { return stamp_.bytes; }  // when it was opened
   const FileStamp& stamp() const { return stamp_; }    // when it was opened
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.number(); }
 
   // Fills `out` with the bytes from `offset` on. Throws data_error when the file has become shorter or the
   // disk refuses.
@@ -39,7 +38,7 @@ class InputFile {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   FileStamp stamp_;
 };
 

@@ -35,6 +35,14 @@ auto read_json_object(const std::filesystem::path& path, Convert&& convert,
   }
 }
 
+// {"NAME": value, ...} of a list or map of named values.
+template <typename Pairs>
+nlohmann::ordered_json object_of(const Pairs& pairs) {
+  auto object = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : pairs) object[name] = value;
+  return object;
+}
+
 // null stands for a number that is not there, in both directions.
 template <typename Json>
 std::optional<double> number_or_null(const Json& json) {

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/input_file.h"
@@ -19,22 +18,9 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     throw data_error("cannot map '{}' ({} bytes) into memory: {}", path.string(), file.size(),
                      std::strerror(errno));
   }
-  data_ = static_cast<const std::byte*>(address);
   size_ = file.size();
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept {
-  *this = std::move(other);
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  data_ = {static_cast<const std::byte*>(address),
+           [address, size = size_](const std::byte*) { ::munmap(address, size); }};
 }
 
 }  // namespace mulligan

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -32,16 +31,6 @@ std::string output_failure() {
 bool output_has_no_reader() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0;
-}
-
-void end_without_reader() {
-  std::signal(SIGPIPE, SIG_DFL);
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_UNBLOCK, &pipe, nullptr);
-  std::raise(SIGPIPE);
-  ::_exit(128 + SIGPIPE);
 }
 
 }  // namespace mulligan

@@ -17,7 +17,4 @@ bool output_has_no_reader();
 // disk, a closed pipe), since the start.
 std::string output_failure();
 
-// Ends the process as one whose standard output has lost its reader ends by default: by SIGPIPE, in silence.
-[[noreturn]] void end_without_reader();
-
 }  // namespace mulligan

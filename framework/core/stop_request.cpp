@@ -73,16 +73,6 @@ std::string remains_text(const std::vector<std::filesystem::path>& written) {
   ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
-[[noreturn]] void die_of(int signal) {
-  std::signal(signal, SIG_DFL);
-  sigset_t own;
-  sigemptyset(&own);
-  sigaddset(&own, signal);
-  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
-  std::raise(signal);
-  ::_exit(128 + signal);
-}
-
 void wait_for_signals(sigset_t ending) {
   while (true) {
     int signal = 0;
@@ -102,6 +92,16 @@ void wait_for_signals(sigset_t ending) {
 }
 
 }  // namespace
+
+void die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, signal);
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+  std::raise(signal);
+  ::_exit(128 + signal);
+}
 
 void take_over_signals() {
   static std::once_flag once;

@@ -43,6 +43,8 @@ int stop_signals_noted();
 
 // "SIGTERM"
 std::string signal_name(int signal);
+// Ends the process as the signal does by default.
+[[noreturn]] void die_of(int signal);
 
 // Throws an Error of ExitCode::interrupted where a signal was noted: for long work in the middle of a command
 // that keeps what is worth keeping where it catches it.

@@ -13,6 +13,7 @@
 #include "framework/config/data_config.h"
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
+#include "framework/core/score.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/segments.h"
@@ -71,18 +72,11 @@ struct ValidationSet {
 // stream are scored (eval.tokens; 0: all); data_error if it has fewer.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets = 0);
 
-struct EvalResult {
+struct EvalResult : Score {
   double loss_sum_nats = 0;  // fp64 sum over all scored tokens
-  std::uint64_t tokens = 0;  // scored tokens
-  std::uint64_t bytes = 0;   // of the scored tokens; 0 without a tokenizer and of masked tokens
-  double val_loss_nats = 0;  // loss_sum_nats / tokens
-  double val_bpb = 0;        // loss_sum_nats / ln 2 / bytes; NaN without bytes
-  double seconds = 0;
-  DataIdentity data{};  // what was scored
-  bool masked = false;  // the loss of filling in masked tokens, which is no loss of a text
-  // The rule that counts `bytes`, and the bytes of the same tokens by each known rule ("original", "tokenizer"). Empty without bytes.
-  std::string byte_rule{};
-  std::map<std::string, std::uint64_t> bytes_by_rule{};
+  DataIdentity data{};       // what was scored
+  std::map<std::string, std::uint64_t>
+      bytes_by_rule{};  // of the same tokens by each known rule; empty without bytes
 };
 
 // The score of the same tokens divided by other bytes; NaN for none.

@@ -1,6 +1,5 @@
 #include "framework/plugin/plugin_host.h"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <mulligan/backend.h>
 #include <mulligan/communicator.h>
@@ -13,6 +12,7 @@
 #include <mulligan/ttt.h>
 #include <mulligan/wrapper.h>
 
+#include <boost/core/demangle.hpp>
 #include <boost/dll/runtime_symbol_info.hpp>
 
 #include <algorithm>
@@ -70,14 +70,6 @@ PluginHost::SearchedPlace look_into(const PluginPlace& place) {
   return searched;
 }
 
-// The name as it stands in the source, where a C++ compiler has encoded it.
-std::string readable(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 && name ? name.get() : symbol;
-}
-
 // Loads a library and never unloads it. Objects, kernels and strings of a plugin may be in use until the process ends. Static objects
 // of a refused library may have registered handlers that run at exit.
 void* load_library(const fs::path& path) {
@@ -93,7 +85,7 @@ void* load_library(const fs::path& path) {
     throw config_error(
         "the plugin file '{}' cannot be loaded: it uses the symbol '{}', which neither it nor a library it "
         "names defines; compile the file that defines it into the plugin, or link its library.",
-        path.string(), readable(symbol));
+        path.string(), boost::core::demangle(symbol.c_str()));
   }
   throw config_error("the plugin file '{}' cannot be loaded: {}.", path.string(), reason);
 }

@@ -1,5 +1,6 @@
 #include "framework/ranks/control_channel.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <system_error>
@@ -7,6 +8,7 @@
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
+#include "framework/ranks/control_server.h"
 
 namespace mulligan {
 
@@ -17,18 +19,23 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
       transfers_(options_.heartbeat) {
   if (!options_.log) options_.log = [](const std::string&) {};
   const ControlEnd::Callbacks callbacks{[this](const ControlMessage& message) { take(message); },
-                                        options_.log,
                                         [this] {
                                           look_for_blocked_stop();
                                           return pulse();
                                         }};
-  end_ = environment_.rank == 0 ? make_control_server(loop_, environment_, options_, callbacks)
-                                : make_control_client(loop_, environment_, options_, callbacks);
+  if (environment_.rank == 0) {
+    end_ = std::make_unique<ControlServer>(loop_, environment_, options_, callbacks);
+  } else {
+    end_ = make_control_client(loop_, environment_, options_, callbacks);
+  }
   loop_.post([this] { end_->start(); });
 }
 
 ControlChannel::~ControlChannel() {
-  on_verdict(nullptr);
+  {
+    const CommunicatorCall call(&progress_);
+    transfers_.end();
+  }
   const auto left = std::make_shared<std::promise<void>>();
   loop_.post([this, left] {
     end_->leave();
@@ -96,7 +103,7 @@ Heartbeat ControlChannel::pulse() const {
 void ControlChannel::look_for_blocked_stop() {
   const int signal = stop_signal();
   if (signal == 0 || progress_.in_communicator == 0) return;
-  const double seconds = SocketLoop::now() - progress_.in_communicator_since;
+  const double seconds = steady_seconds() - progress_.in_communicator_since;
   if (seconds < options_.wedged) return;
   tell(FailureReport{
       FailureCause::stopped,
@@ -192,14 +199,15 @@ std::optional<Verdict> ControlChannel::verdict() const {
 }
 
 // A call of the library that never returns keeps the caller here.
-void ControlChannel::count_transfers(std::function<TransferCount()> count) {
-  const CommunicatorCall call(progress_);
-  transfers_.count_transfers(std::move(count));
+void ControlChannel::watch(const void* key, CommunicatorWatch::Count count,
+                           CommunicatorWatch::OnVerdict abort) {
+  const CommunicatorCall call(&progress_);
+  transfers_.watch(key, std::move(count), std::move(abort));
 }
 
-void ControlChannel::on_verdict(std::function<void(const Verdict&)> callback) {
-  const CommunicatorCall call(progress_);
-  transfers_.on_verdict(std::move(callback));
+void ControlChannel::forget(const void* key) {
+  const CommunicatorCall call(&progress_);
+  transfers_.forget(key);
 }
 
 std::string ControlChannel::own_address() {
@@ -208,9 +216,10 @@ std::string ControlChannel::own_address() {
   return address->get_future().get();
 }
 
-CommunicatorCall::CommunicatorCall(RankProgress& progress) : progress_(progress) {
-  if (progress_.in_communicator++ == 0) progress_.in_communicator_since = SocketLoop::now();
-  ++progress_.communicator_calls;
+CommunicatorCall::CommunicatorCall(RankProgress* progress) : progress_(progress) {
+  if (!progress_) return;
+  if (progress_->in_communicator++ == 0) progress_->in_communicator_since = steady_seconds();
+  ++progress_->communicator_calls;
 }
 
 Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
@@ -274,60 +283,74 @@ std::thread started(Work&& work) {
 
 }  // namespace
 
-CommunicatorWatch::~CommunicatorWatch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
+void CommunicatorWatch::watch(const void* key, Count count, OnVerdict abort) {
+  std::unique_lock lock(mutex_);
+  if (count && !counter_.joinable()) counter_ = started([this] { this->count(); });
+  if (abort && !aborter_.joinable()) aborter_ = started([this] { this->abort(); });
+  const bool none = !abort;
+  const Watched& one =
+      watched_.insert_or_assign(key, Watched{std::move(count), std::move(abort), none}).first->second;
   changed_.notify_all();
-  if (counter_.joinable()) counter_.join();
-  if (aborter_.joinable()) aborter_.join();
+  changed_.wait(lock, [&] { return !owes_abort(one); });
 }
 
-void CommunicatorWatch::count_transfers(Count count) {
+void CommunicatorWatch::forget(const void* key) {
   std::unique_lock lock(mutex_);
-  count_ = {};
-  changed_.wait(lock, [&] { return !counting_; });
-  counted_ = {};
-  count_ = std::move(count);
-  if (count_ && !counter_.joinable()) counter_ = started([this] { this->count(); });
-  changed_.notify_all();
+  const auto one = watched_.find(key);
+  if (one == watched_.end()) return;
+  changed_.wait(lock, [&] { return counting_ != &one->second && !owes_abort(one->second); });
+  watched_.erase(one);
 }
 
 TransferCount CommunicatorWatch::counted() const {
   const std::lock_guard lock(mutex_);
-  return counted_;
+  TransferCount sum;
+  for (const auto& [_, one] : watched_) {
+    sum.submitted += one.counted.submitted;
+    sum.completed += one.counted.completed;
+  }
+  return sum;
 }
 
 void CommunicatorWatch::count() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
-    changed_.wait(lock, [&] { return ends_ || count_; });
-    if (ends_) return;
-    const Count asked = count_;
-    counting_ = true;
-    lock.unlock();
-    std::optional<TransferCount> answer;
-    try {
-      answer = asked();
-    } catch (const Error&) {  // they failed, which join() says
+    // The one that is called stays: forget() waits for it.
+    for (auto one = watched_.begin(); one != watched_.end() && !ends_; ++one) {
+      if (!one->second.count) continue;
+      counting_ = &one->second;
+      lock.unlock();
+      std::optional<TransferCount> answer;
+      try {
+        answer = one->second.count();
+      } catch (const Error&) {  // they failed, which join() says
+      }
+      lock.lock();
+      counting_ = nullptr;
+      if (answer) one->second.counted = *answer;
+      changed_.notify_all();
     }
-    lock.lock();
-    counting_ = false;
-    if (answer && count_) counted_ = *answer;
-    changed_.notify_all();
     changed_.wait_for(lock, std::chrono::duration<double>(pause_), [&] { return ends_; });
   }
 }
 
-void CommunicatorWatch::on_verdict(OnVerdict callback) {
+void CommunicatorWatch::abort() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !calling_ && !owes_call(); });
-  callback_ = std::move(callback);
-  called_ = false;
-  if (callback_ && !aborter_.joinable()) aborter_ = started([this] { abort(); });
-  changed_.notify_all();
-  changed_.wait(lock, [&] { return !calling_ && !owes_call(); });
+  const auto owed = [&] {
+    return std::ranges::find_if(watched_, [&](const auto& one) { return owes_abort(one.second); });
+  };
+  for (;;) {
+    changed_.wait(lock, [&] { return ends_ || owed() != watched_.end(); });
+    const auto one = owed();
+    if (one == watched_.end()) return;
+    one->second.aborted = true;
+    aborting_ = &one->second;
+    lock.unlock();
+    one->second.abort(*verdict_);
+    lock.lock();
+    aborting_ = nullptr;
+    changed_.notify_all();
+  }
 }
 
 void CommunicatorWatch::decide(const Verdict& verdict) {
@@ -336,19 +359,14 @@ void CommunicatorWatch::decide(const Verdict& verdict) {
   changed_.notify_all();
 }
 
-void CommunicatorWatch::abort() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return ends_ || owes_call(); });
-    if (!owes_call()) return;
-    calling_ = called_ = true;
-    const OnVerdict call = callback_;
-    lock.unlock();
-    call(*verdict_);
-    lock.lock();
-    calling_ = false;
-    changed_.notify_all();
+void CommunicatorWatch::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
   }
+  changed_.notify_all();
+  if (counter_.joinable()) counter_.join();
+  if (aborter_.joinable()) aborter_.join();
 }
 
 }  // namespace mulligan

@@ -25,13 +25,13 @@ struct RankProgress {
   std::atomic<std::uint64_t> waited_nanoseconds{0};  // for transfers, in all
   std::atomic<int> long_works{0};                    // LongWork
   // CommunicatorCall: the number of calls so far and at present (one in another), and the start of the present one in seconds of
-  // SocketLoop::now().
+  // steady_seconds().
   std::atomic<std::uint64_t> communicator_calls{0};
   std::atomic<int> in_communicator{0};
   std::atomic<double> in_communicator_since{0};
 };
 
-// The control channel's calls into the communicator's library: the progress of transfers, and their abort at a verdict. A call
+// The control channel's calls into the libraries of communicators: the progress of transfers, and their abort at a verdict. A call
 // of a vendor's library may never return, so each of the two has a thread of its own. The channel waits for neither: it sends
 // heartbeats, receives the verdict and ends the process.
 class CommunicatorWatch {
@@ -40,39 +40,37 @@ class CommunicatorWatch {
   using OnVerdict = std::function<void(const Verdict&)>;
 
   explicit CommunicatorWatch(double heartbeat) : pause_(heartbeat / 4) {}
-  ~CommunicatorWatch();  // waits for running calls
+  ~CommunicatorWatch() { end(); }
   CommunicatorWatch(const CommunicatorWatch&) = delete;
 
-  // Sets a function that is called several times per heartbeat; an empty one removes it. Waits for a running call of the former
-  // one. Throws run_error if the system refuses a thread.
-  void count_transfers(Count count);
-  // The last answer; does not wait.
+  // As those of ControlChannel.
+  void watch(const void* key, Count count, OnVerdict abort);
+  void forget(const void* key);
+  // The last answers, added up; does not wait.
   TransferCount counted() const;
-
-  // Sets a function that is called once at the verdict, or before this returns if there is one already. An empty one removes it:
-  // then, if there is a verdict, the former one has been called, and no call is running. Throws as count_transfers().
-  void on_verdict(OnVerdict callback);
   // Does not wait.
   void decide(const Verdict& verdict);
+  // Waits for running calls. No other begins.
+  void end();
 
  private:
+  struct Watched {
+    Count count;
+    OnVerdict abort;
+    bool aborted;  // or has no such function
+    TransferCount counted = {};
+  };
   void count();
   void abort();
-  bool owes_call() const { return verdict_ && callback_ && !called_; }
+  bool owes_abort(const Watched& one) const { return aborting_ == &one || (verdict_ && !one.aborted); }
 
   const double pause_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ends_ = false;
-
-  Count count_;
-  bool counting_ = false;
-  TransferCount counted_;
-
-  OnVerdict callback_;
+  std::map<const void*, Watched> watched_;
+  const Watched *counting_ = nullptr, *aborting_ = nullptr;  // which are called now
   std::optional<Verdict> verdict_;
-  bool calling_ = false, called_ = false;
-
   std::thread counter_, aborter_;
 };
 
@@ -97,10 +95,6 @@ class ControlChannel final : public HostGroup {
   std::string get(const std::string& key, double seconds) override;
 
   RankProgress& progress() { return progress_; }
-  // Sets a function that reports the progress of this rank's transfers with each heartbeat, on a thread of its own. It may throw
-  // Error; then the last answer holds. An empty one removes it; when that returns no call is running.
-  void count_transfers(std::function<TransferCount()> count);
-
   // Ends a run without faults: returns when every rank has called it. Nothing may be called after it.
   void finish();
 
@@ -109,9 +103,12 @@ class ControlChannel final : public HostGroup {
 
   // The verdict that ended the run, if there is one. Any thread, does not wait.
   std::optional<Verdict> verdict() const;
-  // Sets a function that aborts transfers. It is called once at the verdict, or before this returns if there is one already, on a
-  // thread of its own. An empty one removes it; when that returns no call is running.
-  void on_verdict(std::function<void(const Verdict&)> callback);
+  // Watches what `key` stands for, such as a communicator, until forget(). `count` reports the progress of its transfers several times
+  // per heartbeat; it may throw Error, then its last answer holds. `abort` is called once at the verdict, or before this returns if
+  // there is one already. Each has a thread of its own, and may be empty. Throws run_error if the system refuses a thread.
+  void watch(const void* key, CommunicatorWatch::Count count, CommunicatorWatch::OnVerdict abort);
+  // When this returns no call is running. If there is a verdict, `abort` has been called.
+  void forget(const void* key);
 
   // Reports that this rank has failed or, by Error::code(), was interrupted. Tells rank 0 and waits a bounded time for the
   // verdict. Returns the error that this rank ends with: its own if it is the culprit, or if its configuration or data are
@@ -169,12 +166,14 @@ class LongWork {
 // return. Meanwhile this rank delays no other rank by work of its own.
 class CommunicatorCall {
  public:
-  explicit CommunicatorCall(RankProgress& progress);
-  ~CommunicatorCall() { --progress_.in_communicator; }
+  explicit CommunicatorCall(RankProgress* progress);  // null: of a rank that nobody watches
+  ~CommunicatorCall() {
+    if (progress_) --progress_->in_communicator;
+  }
   CommunicatorCall(const CommunicatorCall&) = delete;
 
  private:
-  RankProgress& progress_;
+  RankProgress* progress_;
 };
 
 // Brings the ranks of a run together and returns when all are there. Throws config_error if they cannot belong to one run (number

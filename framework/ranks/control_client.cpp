@@ -46,7 +46,7 @@ class ControlClient final : public ControlEnd {
                      report.cause == FailureCause::stopped ? ExitCode::interrupted : ExitCode::peer_failed,
                      report.sentence});
     }
-    send(to_frames(message.kind, message.payload));
+    send(to_frame(message.kind, message.payload));
   }
 
   std::string own_address() const override {
@@ -66,8 +66,8 @@ class ControlClient final : public ControlEnd {
 
   void missing_log_interval() {
     if (link_ || decided_) return;
-    callbacks_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
-                               looking_for(), SocketLoop::now() - begun_, meeting_.last_reason()));
+    options_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
+                             looking_for(), steady_seconds() - begun_, meeting_.last_reason()));
     loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
   }
 
@@ -78,7 +78,7 @@ class ControlClient final : public ControlEnd {
     link_->on_message = [this](const ControlMessage& message) { take(message); };
     link_->on_closed = [this](const std::string& why) { lose_server(why); };
     if (!waiting_.empty()) link_->send(std::exchange(waiting_, {}));
-    heard_ = last_tick_ = SocketLoop::now();
+    heard_ = last_tick_ = steady_seconds();
     tick();
   }
 
@@ -89,7 +89,7 @@ class ControlClient final : public ControlEnd {
 
   void tick() {
     if (decided_ || done_) return;
-    const double now = SocketLoop::now();
+    const double now = steady_seconds();
     // Late by far: this process itself was stopped, and what rank 0 said meanwhile has yet to be read.
     if (now - last_tick_ > options_.heartbeat + options_.silent / 2) heard_ = now;
     last_tick_ = now;

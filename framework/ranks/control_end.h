@@ -21,7 +21,6 @@ class ControlEnd {
     // What this rank is told: CallResult (of consult on rank 0 the parts, before its answer), FoundValue, once a Verdict, and
     // Farewell when every rank has said it.
     std::function<void(const ControlMessage&)> take;
-    std::function<void(const std::string&)> log;
     std::function<Heartbeat()> pulse;  // how far this rank is
   };
 
@@ -50,13 +49,11 @@ class ControlEnd {
   Callbacks callbacks_;
   RunIdentity run_;
   RankName own_;
-  double begun_ = SocketLoop::now(), last_tick_ = begun_;
+  double begun_ = steady_seconds(), last_tick_ = begun_;
   bool decided_ = false, done_ = false;  // the run is over: by a verdict, or by the farewell of all
 };
 
-// Both throw like SocketLoop::listen. The loop is stopped before they are destroyed.
-std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
-                                                ControlOptions options, ControlEnd::Callbacks callbacks);
+// The end of every rank but 0. The loop is stopped before an end is destroyed.
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
                                                 ControlOptions options, ControlEnd::Callbacks callbacks);
 

@@ -32,18 +32,33 @@ struct Greeting {
   auto fields() { return std::tie(mark, nonce); }
 };
 
-// The run, and the sender's place in it. Host and process are for messages to people.
+// A process as messages to people name it.
+struct RankName {
+  int rank = 0;
+  std::string host;
+  std::uint32_t process = 0;
+
+  std::string text() const;  // "rank 3 (node7, process 4711)"
+};
+
+// The common identity of a run's ranks, and the secret, which is never sent. The address, a port, only tells runs apart.
+struct RunIdentity {
+  std::string run_id, address;
+  std::uint32_t restart_count = 0, world_size = 0;
+  std::string secret;
+};
+
+// The run, and the sender's place in it.
 struct Hello {
   static constexpr std::uint8_t kind = 2;
   ProtocolMark mark;
   Nonce nonce{};
-  std::string run_id, address;
-  std::uint32_t restart_count = 0, rank = 0, world_size = 0;
-  std::string host;
-  std::uint32_t process = 0;
+  RunIdentity run;
+  RankName name;
   Proof proof{};
   auto fields() {
-    return std::tie(mark, nonce, run_id, address, restart_count, rank, world_size, host, process, proof);
+    return std::tie(mark, nonce, run.run_id, run.address, run.restart_count, name.rank, run.world_size,
+                    name.host, name.process, proof);
   }
 };
 
@@ -51,9 +66,9 @@ struct Hello {
 struct Welcome {
   static constexpr std::uint8_t kind = 3;
   Proof proof{};
-  std::string host;
-  std::uint32_t process = 0;
-  auto fields() { return std::tie(proof, host, process); }
+  RankName name;  // of rank 0
+
+  auto fields() { return std::tie(proof, name.host, name.process); }
 };
 
 struct Refusal {
@@ -162,7 +177,7 @@ ControlMessage message_of(const Message& message) {
 
 template <typename Message>
 std::string write_message(const Message& message) {
-  return to_frames(Message::kind, to_wire(message));
+  return to_frame(Message::kind, to_wire(message));
 }
 
 }  // namespace mulligan

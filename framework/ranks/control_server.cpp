@@ -22,7 +22,7 @@ void ControlServer::take(int rank, const ControlMessage& message) {
   if (decided_ || done_) return;
   switch (message.kind) {
     case Heartbeat::kind:
-      return watch_.report(rank, read_message<Heartbeat>(message), SocketLoop::now());
+      return watch_.report(rank, read_message<Heartbeat>(message), steady_seconds());
     case Arrival::kind:
       return arrived(rank, read_message<Arrival>(message));
     case Put::kind:
@@ -36,7 +36,7 @@ void ControlServer::take(int rank, const ControlMessage& message) {
     default:
       // Its answer to a consult().
       if (rank == 0 && message.kind == CallResult::kind)
-        return send_to_all(to_frames(message.kind, message.payload));
+        return send_to_all(to_frame(message.kind, message.payload));
       throw run_error("it sent a message of kind {}, which there is not", message.kind);
   }
 }
@@ -73,7 +73,7 @@ void ControlServer::complete() {
   const ControlMessage message = message_of(result);
   if (seats_.size() > 1 && call != CallKind::consult) {
     try {
-      send_to_all(to_frames(message.kind, message.payload));
+      send_to_all(to_frame(message.kind, message.payload));
     } catch (const Error& error) {
       return decide({-1, ExitCode::peer_failed,
                      fmt::format("all_gather (call {}): {}", result.sequence, error.what())});
@@ -83,7 +83,7 @@ void ControlServer::complete() {
 }
 
 void ControlServer::send_to_all(std::string text) {
-  const Frames frames = shared_frames(std::move(text));
+  const Frame frames = shared_frame(std::move(text));
   for (Seat& one : seats_) {
     if (one.link) one.link->send(frames);
   }
@@ -122,7 +122,7 @@ void ControlServer::failed(int rank, const FailureReport& report) {
       return decide({rank, ExitCode::interrupted, fmt::format("{} stopped: {}", who, sentence)});
     case FailureCause::communication:
       // Most probably another rank is gone, which shows within the time of silence.
-      if (!suspicion_) suspicion_ = Suspicion{rank, sentence, SocketLoop::now()};
+      if (!suspicion_) suspicion_ = Suspicion{rank, sentence, steady_seconds()};
       return;
     case FailureCause::server_lost:
       return given_up_by(rank, sentence);
@@ -133,7 +133,7 @@ void ControlServer::failed(int rank, const FailureReport& report) {
 
 void ControlServer::tick() {
   if (decided_ || done_) return;
-  const double now = SocketLoop::now();
+  const double now = steady_seconds();
   was_stopped(now);
   last_tick_ = now;
   const Heartbeat own = callbacks_.pulse();
@@ -152,7 +152,7 @@ void ControlServer::tick() {
             fmt::format("{} is stuck: {}; look at the device and the network there.", who, stuck->what)});
   } else {
     if (const auto slow = watch_.slow(now)) {
-      callbacks_.log(fmt::format("warning: {} {}", seat(slow->rank).name.text(), slow->what));
+      options_.log(fmt::format("warning: {} {}", seat(slow->rank).name.text(), slow->what));
     }
     look_at_suspicion(now);
   }
@@ -194,7 +194,7 @@ void ControlServer::lose(int rank, const std::string& why) {
   const Verdict verdict{
       rank, ExitCode::peer_failed,
       fmt::format("{} was lost: {}; look at its log and its machine.", one.name.text(), why)};
-  if (!was_stopped(SocketLoop::now()) && !counts_votes_) return decide(verdict);
+  if (!was_stopped(steady_seconds()) && !counts_votes_) return decide(verdict);
   if (!held_) held_ = verdict;
   count_votes_soon();
 }

@@ -14,6 +14,7 @@ namespace mulligan {
 
 class ControlServer final : public ControlEnd {
  public:
+  // Throws like SocketLoop::listen.
   ControlServer(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
                 Callbacks callbacks);
   void start() override;

@@ -35,9 +35,9 @@ ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environm
   if (seats_.size() == 1) return;
   const std::size_t port = loop_.listen(listening_address(environment_), environment_.ports,
                                         [this](std::shared_ptr<Link> link) { greet(std::move(link)); });
-  callbacks_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
-                             seats_.size() == 2 ? "" : "s", printable(environment_.host),
-                             environment_.ports[port]));
+  options_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
+                           seats_.size() == 2 ? "" : "s", printable(environment_.host),
+                           environment_.ports[port]));
   if (port > 0) loop_.post([this, port] { look_for_other_servers(port); });
 }
 
@@ -77,7 +77,7 @@ void ControlServer::drop(Link* link, const std::string& reason) {
   const auto newcomer = find(link);
   if (newcomer == newcomers_.end()) return;
   if (!reason.empty()) {
-    callbacks_.log(
+    options_.log(
         fmt::format("a connection from {} is not a rank's and was dropped: {}", link->peer_address, reason));
   }
   const auto keep = newcomer->link;
@@ -104,7 +104,7 @@ void ControlServer::judge(Link* link, const ControlMessage& answer) {
   keep->close();
   if (!other_run) return refused(judgement);
   // It comes again and again, as its rank 0 is elsewhere.
-  if (!std::exchange(other_run_logged_, true)) callbacks_.log(judgement.sentence);
+  if (!std::exchange(other_run_logged_, true)) options_.log(judgement.sentence);
 }
 
 // Who occupies an earlier port may be another process that takes itself for rank 0 of this run.
@@ -146,23 +146,23 @@ std::string ControlServer::missing_ranks() const {
 
 void ControlServer::missing_log_interval() {
   if (decided_ || done_ || all_there()) return;
-  callbacks_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
-                             SocketLoop::now() - begun_));
+  options_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
+                           steady_seconds() - begun_));
   loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
 }
 
 // A rank of the run has come. A returned sentence refuses it.
 std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> link,
                                      const Nonce& greeted_with) {
-  const auto rank = static_cast<int>(hello.rank);
+  const RankName& name = hello.name;
+  const int rank = name.rank;
   Seat& one = seat(rank);
-  const RankName name{rank, hello.host, hello.process};
   if (decided_ || done_)
     return fmt::format("{} came when the run was over; start the run anew.", name.text());
   if (one.taken) {
     const std::string sentence = fmt::format(
         "two processes are rank {}: process {} on {} and process {} on {}; give each process its own rank.",
-        rank, one.name.process, printable(one.name.host), hello.process, printable(hello.host));
+        rank, one.name.process, printable(one.name.host), name.process, printable(name.host));
     // A run that is complete goes on without the latecomer.
     if (!all_there()) decide({-1, ExitCode::bad_configuration, sentence});
     return sentence;
@@ -170,7 +170,7 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
   one.link = std::move(link);
   one.name = name;
   one.taken = true;
-  watch_.heard(rank, SocketLoop::now());
+  watch_.heard(rank, steady_seconds());
   one.link->allow_large_messages();
   one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
   one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
@@ -180,21 +180,16 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
 }
 
 void ControlServer::refused(const Judgement& judgement) {
-  callbacks_.log("warning: " + judgement.sentence);
+  options_.log("warning: " + judgement.sentence);
   if (all_there() || decided_) return;
   refusals_.push_back(judgement.sentence);
   if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});
   // Anyone can say this without the secret: it counts when the place stays empty.
-  const std::uint32_t rank = judgement.hello.rank;
+  const int rank = judgement.hello.name.rank;
   loop_.after(options_.refusal_grace, [this, rank, sentence = judgement.sentence] {
-    const bool empty = rank < seats_.size() && !seats_[rank].taken;
+    const bool empty = rank >= 0 && rank < std::ssize(seats_) && !seat(rank).taken;
     if (empty) decide({-1, ExitCode::bad_configuration, sentence});
   });
-}
-
-std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
-                                                ControlOptions options, ControlEnd::Callbacks callbacks) {
-  return std::make_unique<ControlServer>(loop, environment, std::move(options), std::move(callbacks));
 }
 
 }  // namespace mulligan

@@ -20,8 +20,8 @@ Proof prove(const char* side, const Hello& hello, const Nonce& greeted_with, con
   WireWriter writer(text);
   writer(std::string_view(side));
   writer(greeted_with), writer(hello.nonce);
-  writer(std::string_view(hello.run_id)), writer(std::string_view(hello.address));
-  writer(hello.restart_count), writer(hello.rank), writer(hello.world_size);
+  writer(std::string_view(hello.run.run_id)), writer(std::string_view(hello.run.address));
+  writer(hello.run.restart_count), writer(hello.name.rank), writer(hello.run.world_size);
   Proof proof{};
   unsigned int size = 0;
   const unsigned char* digest =
@@ -55,8 +55,9 @@ std::string other_version(const std::string& who, std::uint32_t theirs) {
       who, theirs, control_version);
 }
 
-std::string run_text(const std::string& run_id, const std::string& address, std::uint32_t restart_count) {
-  return fmt::format("run '{}' at {}, restart {}", printable(run_id), printable(address), restart_count);
+std::string run_text(const RunIdentity& run) {
+  return fmt::format("run '{}' at {}, restart {}", printable(run.run_id), printable(run.address),
+                     run.restart_count);
 }
 
 }  // namespace
@@ -101,15 +102,7 @@ std::optional<Hello> answer_greeting(const ControlMessage& message, const RunIde
   } catch (const Error&) {
     return std::nullopt;
   }
-  Hello hello;
-  hello.nonce = nonce;
-  hello.run_id = run.run_id;
-  hello.address = run.address;
-  hello.restart_count = run.restart_count;
-  hello.rank = static_cast<std::uint32_t>(own.rank);
-  hello.world_size = run.world_size;
-  hello.host = own.host;
-  hello.process = own.process;
+  Hello hello{{}, nonce, run, own, {}};
   hello.proof = prove("rank", hello, greeting.nonce, run.secret);
   return hello;
 }
@@ -119,7 +112,7 @@ Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, c
   using Admission = Judgement::Admission;
   const auto version = version_of(answer, Hello::kind);
   Hello unnamed;
-  unnamed.rank = no_rank;
+  unnamed.name.rank = -1;
   if (!version) return {Admission::stranger, false, unnamed, "it sent something else than a rank's answer"};
   if (*version != control_version) {
     return {Admission::refused, false, unnamed,
@@ -131,17 +124,15 @@ Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, c
   } catch (const Error& error) {
     return {Admission::stranger, false, unnamed, error.what()};
   }
-  if (hello.host.size() > longest_host_name || hello.rank >= (1U << 30)) {
+  const auto rank = static_cast<std::uint32_t>(hello.name.rank);
+  if (hello.name.host.size() > longest_host_name || rank >= (1U << 30)) {
     return {Admission::stranger, false, unnamed, "its name or number is too large"};
   }
-  const std::string who =
-      RankName{static_cast<int>(hello.rank), hello.host, hello.process}.text() + " at " + from;
-  if (hello.run_id != run.run_id || hello.address != run.address ||
-      hello.restart_count != run.restart_count) {
+  const std::string who = hello.name.text() + " at " + from;
+  if (hello.run.run_id != run.run_id || hello.run.address != run.address ||
+      hello.run.restart_count != run.restart_count) {
     return {Admission::other_run, false, hello,
-            fmt::format("{} is of {}, and not of {}.", who,
-                        run_text(hello.run_id, hello.address, hello.restart_count),
-                        run_text(run.run_id, run.address, run.restart_count))};
+            fmt::format("{} is of {}, and not of {}.", who, run_text(hello.run), run_text(run))};
   }
   if (run.secret.empty() && !on_loopback) {
     return {Admission::refused, false, hello,
@@ -155,13 +146,13 @@ Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, c
                         "MULLIGAN_SECRET_FILE.",
                         who)};
   }
-  if (hello.world_size != run.world_size) {
+  if (hello.run.world_size != run.world_size) {
     return {Admission::refused, true, hello,
             fmt::format(
                 "{} was started as one of {} ranks, and rank 0 as one of {}; start all with the same number.",
-                who, hello.world_size, run.world_size)};
+                who, hello.run.world_size, run.world_size)};
   }
-  if (hello.rank >= run.world_size) {
+  if (rank >= run.world_size) {
     return {Admission::refused, true, hello,
             fmt::format("{} has no place among {} ranks, which count from 0; give each its own number.", who,
                         run.world_size)};
@@ -170,7 +161,7 @@ Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, c
 }
 
 Welcome welcome(const Hello& hello, const Nonce& greeted_with, const RunIdentity& run, const RankName& own) {
-  return {prove("rank 0", hello, greeted_with, run.secret), own.host, own.process};
+  return {prove("rank 0", hello, greeted_with, run.secret), own};
 }
 
 bool is_authentic(const Welcome& welcome, const Hello& hello, const Nonce& greeted_with,

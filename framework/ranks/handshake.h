@@ -10,23 +10,8 @@
 
 namespace mulligan {
 
-// A process as messages name it.
-struct RankName {
-  int rank = 0;
-  std::string host;
-  std::uint32_t process = 0;
-  std::string text() const;  // "rank 3 (node7, process 4711)"
-};
-
 // This process.
 RankName own_name(int rank);
-
-// The common identity of a run's ranks, and the secret. The address, a port, only tells runs apart.
-struct RunIdentity {
-  std::string run_id, address;
-  std::uint32_t restart_count = 0, world_size = 0;
-  std::string secret;
-};
 
 RunIdentity identity_of(const LaunchEnvironment& environment, const std::string& secret);
 
@@ -37,14 +22,12 @@ Nonce random_nonce();
 std::optional<Hello> answer_greeting(const ControlMessage& greeting, const RunIdentity& run,
                                      const RankName& own, const Nonce& nonce);
 
-inline constexpr std::uint32_t no_rank = 0xFFFFFFFF;
-
 // Rank 0's judgement of an answer.
 struct Judgement {
   enum class Admission { accepted, other_run, refused, stranger };
   Admission admission = Admission::stranger;
   bool authentic = false;  // the proof is right: the sender belongs to the run
-  Hello hello;             // rank no_rank if it could not be read
+  Hello hello;             // rank -1 if it could not be read
   std::string sentence;    // why not
 };
 // `from`: the peer's address, for messages. `on_loopback`: whether it is on this machine. A malformed answer counts as a

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <optional>
+#include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
@@ -12,94 +14,44 @@ namespace {
 
 constexpr std::size_t most_nodes = 65536;
 
-// Reads one list. Every refusal names the variable and its value.
-class ListReader {
- public:
-  ListReader(std::string_view list, std::string_view variable)
-      : rest_(list), list_(list), variable_(variable) {}
-
-  bool at_end() const { return rest_.empty(); }
-  bool take(char c) {
-    if (rest_.empty() || rest_.front() != c) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-  void expect(char c) {
-    if (!take(c)) refuse();
-  }
-  std::string_view take_until(std::string_view stops) {
-    const std::string_view part = rest_.substr(0, rest_.find_first_of(stops));
-    rest_.remove_prefix(part.size());
-    return part;
-  }
-  std::string_view digits() {
-    const std::string_view part = rest_.substr(0, rest_.find_first_not_of("0123456789"));
-    if (part.empty() || part.size() > 9) refuse();
-    rest_.remove_prefix(part.size());
-    return part;
-  }
-  [[noreturn]] void refuse() const {
-    throw config_error("{}='{}' is not a list as Slurm writes it; start the run with srun.", variable_,
-                       printable(list_));
-  }
-
- private:
-  std::string_view rest_, list_, variable_;
-};
-
-int number(std::string_view digits) {
-  int value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
-}
-
-// The first number in a pair of brackets; reads over the others.
-std::string_view first_number(ListReader& reader) {
-  std::string_view first;
-  do {
-    const std::string_view low = reader.digits();
-    const std::string_view high = reader.take('-') ? reader.digits() : low;
-    if (number(high) < number(low)) reader.refuse();
-    if (first.empty()) first = low;
-  } while (reader.take(','));
-  reader.expect(']');
-  return first;
+[[noreturn]] void refuse(std::string_view list, std::string_view variable) {
+  throw config_error("{}='{}' is not a list as Slurm writes it; start the run with srun.", variable,
+                     printable(list));
 }
 
 }  // namespace
 
 std::string first_node(std::string_view list, std::string_view variable) {
-  ListReader reader(list, variable);
-  std::string first;
-  do {
-    std::string name(reader.take_until("[],"));
-    while (reader.take('[')) {
-      name += first_number(reader);
-      name += reader.take_until("[],");
+  std::string name;
+  for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
+    if (list[at] != '[') {
+      name += list[at];
+      continue;
     }
-    if (name.empty()) reader.refuse();
-    if (first.empty()) first = name;
-  } while (reader.take(','));
-  if (!reader.at_end()) reader.refuse();
-  return first;
+    const std::size_t end = list.find(']', at);
+    const std::string_view numbers = list.substr(at + 1, end - at - 1);
+    const std::string_view first = numbers.substr(0, numbers.find_first_not_of("0123456789"));
+    if (end == std::string_view::npos || first.empty() || first.size() > 9) refuse(list, variable);
+    name += first;
+    at = end;
+  }
+  if (name.empty()) refuse(list, variable);
+  return name;
 }
 
 std::vector<int> expand_task_counts(std::string_view list, std::string_view variable) {
-  ListReader reader(list, variable);
+  if (list.empty() || list.back() == ',') refuse(list, variable);
+  std::istringstream items{std::string(list)};
   std::vector<int> counts;
-  do {
-    const int tasks = number(reader.digits());
-    int times = 1;
-    if (reader.take('(')) {
-      reader.expect('x');
-      times = number(reader.digits());
-      reader.expect(')');
-    }
-    if (tasks < 1 || times < 1 || counts.size() + static_cast<std::size_t>(times) > most_nodes)
-      reader.refuse();
+  for (std::string item; std::getline(items, item, ',');) {
+    int tasks = 0, times = 1;
+    int end = 0;  // of what was read
+    std::sscanf(item.c_str(), "%9d%n(x%9d)%n", &tasks, &end, &times, &end);
+    if (end != std::ssize(item) || tasks < 1 || times < 1 ||
+        counts.size() + static_cast<std::size_t>(times) > most_nodes)
+      refuse(list, variable);
     counts.insert(counts.end(), static_cast<std::size_t>(times), tasks);
-  } while (reader.take(','));
-  if (!reader.at_end()) reader.refuse();
+  }
   return counts;
 }
 

@@ -109,7 +109,7 @@ void MeetingClient::take(const std::shared_ptr<Attempt>& attempt, const ControlM
   link->on_closed = nullptr;
   link->allow_large_messages();
   stop();
-  callbacks_.welcomed(link, {0, answer.host, answer.process});
+  callbacks_.welcomed(link, answer.name);
 }
 
 }  // namespace mulligan

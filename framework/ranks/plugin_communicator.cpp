@@ -9,6 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "framework/core/steady_time.h"
+#include "framework/ranks/control_channel.h"
+#include "framework/ranks/roll_call.h"
+
 namespace mulligan {
 namespace {
 
@@ -74,15 +78,44 @@ struct Staged {
 // Shared by the communicator and its batches.
 struct Connection {
   std::unique_ptr<CommunicatorPlugin> plugin;
+  HostGroup& group;
   Backend& backend;
+  RankProgress* progress;  // null: nobody watches
   std::atomic<std::uint64_t> submitted = 0;
+
+  // Failures of `work` are known as those of transfers, and the time that this rank waits is booked.
+  template <typename Work>
+  void transfer(Work&& work) {
+    const CommunicatorCall call(progress);
+    const SteadyTime start = std::chrono::steady_clock::now();
+    try {
+      work();
+    } catch (const Error& error) {
+      throw TransferFailure(error);
+    }
+    if (progress) progress->waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(start));
+  }
 };
+
+// What a batch moves, transfer by transfer.
+std::vector<Fact> facts_of(const TensorStore& store, const std::vector<Transfer>& transfers) {
+  std::vector<Fact> facts{{"transfers of a batch", std::to_string(transfers.size())}};
+  for (std::size_t i = 0; i < transfers.size(); ++i) {
+    const Transfer& one = transfers[i];
+    facts.push_back({fmt::format("transfer {} of a batch", i + 1),
+                     fmt::format("{} of {} {} from {} to {}, root {}, element {} on",
+                                 collective_name(one.kind), one.count, dtype_name(store.type(one.from).dtype),
+                                 one.from, one.to, one.root, one.offset)});
+  }
+  return facts;
+}
 
 class PluginBatch final : public TransferBatch {
  public:
-  PluginBatch(Connection& connection, TensorStore& store, const std::vector<Transfer>& transfers, int rank,
-              int world_size, bool stages)
+  PluginBatch(Connection& connection, TensorStore& store, const std::vector<Transfer>& transfers, bool stages)
       : connection_(connection) {
+    const int rank = connection.group.rank(), world_size = connection.group.world_size();
+    if (connection.progress) facts_ = facts_of(store, transfers);
     std::vector<mlg_collective> list;
     for (const Transfer& transfer : transfers) {
       const TransferExtent extent = transfer_extent(store, transfer, rank, world_size);
@@ -95,18 +128,28 @@ class PluginBatch final : public TransferBatch {
       list.push_back({static_cast<std::int32_t>(transfer.kind), store.type(transfer.from).dtype,
                       transfer.root, from + extent.from_offset, to + extent.to_offset, transfer.count});
     }
+    const CommunicatorCall call(connection.progress);
     prepared_ = connection.plugin->prepare(list);
+  }
+  ~PluginBatch() override {
+    const CommunicatorCall call(connection_.progress);
+    prepared_.reset();
   }
 
   void submit() override {
-    for (const Staged& one : downloads_) connection_.backend.download(one.host, one.device, one.bytes);
-    ticket_ = connection_.plugin->submit(prepared_);
-    connection_.submitted = ticket_;
+    if (!facts_.empty()) call_roll(connection_.group, std::exchange(facts_, {}));
+    connection_.transfer([this] {
+      for (const Staged& one : downloads_) connection_.backend.download(one.host, one.device, one.bytes);
+      ticket_ = connection_.plugin->submit(prepared_);
+      connection_.submitted = ticket_;
+    });
   }
   void join() override {
     if (ticket_ == 0) return;
-    connection_.plugin->join(std::exchange(ticket_, 0));
-    for (const Staged& one : uploads_) connection_.backend.upload(one.device, one.host, one.bytes);
+    connection_.transfer([this] {
+      connection_.plugin->join(std::exchange(ticket_, 0));
+      for (const Staged& one : uploads_) connection_.backend.upload(one.device, one.host, one.bytes);
+    });
   }
 
  private:
@@ -136,6 +179,7 @@ class PluginBatch final : public TransferBatch {
   Connection& connection_;
   std::vector<std::unique_ptr<std::max_align_t[]>> buffers_;
   std::vector<Staged> downloads_, uploads_;
+  std::vector<Fact> facts_;  // until it is submitted
   CommunicatorPlugin::Prepared prepared_;
   std::uint64_t ticket_ = 0;  // of the submit() that is not joined yet
 };
@@ -144,30 +188,48 @@ class PluginCommunicator final : public Communicator {
  public:
   PluginCommunicator(std::unique_ptr<CommunicatorPlugin> plugin, HostGroup& group, Backend& backend,
                      const CommunicatorOptions& options)
-      : group_(group),
+      : channel_(options.channel),
         plugin_group_(group, options.name, options.interface_name),
-        connection_{std::move(plugin), backend},
+        connection_{std::move(plugin), group, backend, channel_ ? &channel_->progress() : nullptr},
         stages_(backend.queue().kind == MLG_QUEUE_NONE) {
     mlg_queue queue = backend.queue();
     if (stages_) queue = {MLG_QUEUE_HOST, nullptr, nullptr};
     connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
+    if (channel_)
+      channel_->watch(
+          this, [this] { return counted(); }, [this](const Verdict&) { abort(); });
+  }
+  ~PluginCommunicator() override {
+    if (channel_) channel_->forget(this);
+    const CommunicatorCall call(connection_.progress);
+    connection_.plugin.reset();
   }
 
-  HostGroup& group() override { return group_; }
+  HostGroup& group() override { return connection_.group; }
   std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
     if (&store.backend() != &connection_.backend) {
       throw std::logic_error("a communicator moves tensors of its own backend only");
     }
-    return std::make_unique<PluginBatch>(connection_, store, transfers, rank(), world_size(), stages_);
+    return std::make_unique<PluginBatch>(connection_, store, transfers, stages_);
   }
   TransferCount transfers() const override {
-    const std::uint64_t completed = connection_.plugin->completed();
-    return {std::min<std::uint64_t>(connection_.submitted, connection_.plugin->begun()), completed};
+    const CommunicatorCall call(connection_.progress);
+    return counted();
   }
   void abort() override { connection_.plugin->abort(); }
 
  private:
-  HostGroup& group_;
+  // The channel's thread counts too, which is no call of this rank's.
+  TransferCount counted() const {
+    try {
+      const std::uint64_t completed = connection_.plugin->completed();
+      return {std::min<std::uint64_t>(connection_.submitted, connection_.plugin->begun()), completed};
+    } catch (const Error& error) {
+      throw TransferFailure(error);
+    }
+  }
+
+  ControlChannel* channel_;
   PluginGroup plugin_group_;  // outlives the plugin's instance
   Connection connection_;
   bool stages_;
@@ -178,6 +240,7 @@ class PluginCommunicator final : public Communicator {
 std::unique_ptr<Communicator> make_plugin_communicator(std::unique_ptr<CommunicatorPlugin> plugin,
                                                        HostGroup& group, Backend& backend,
                                                        const CommunicatorOptions& options) {
+  const CommunicatorCall call(options.channel ? &options.channel->progress() : nullptr);
   return std::make_unique<PluginCommunicator>(std::move(plugin), group, backend, options);
 }
 

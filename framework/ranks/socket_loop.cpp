@@ -60,7 +60,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   // `unsent`: bytes that links of the loop have yet to send.
   SocketLink(tcp::socket socket, double silent_seconds, std::atomic<std::int64_t>& unsent)
       : socket_(std::move(socket)), unsent_(unsent) {
-    last_heard = SocketLoop::now();
+    last_heard = steady_seconds();
     // A child process that outlives this one would keep the connection open.
     fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
     error_code ignored;
@@ -86,7 +86,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
                             });
   }
 
-  void send(Frames frames) override {
+  void send(Frame frames) override {
     if (closing_ || shut_ || write_broken_) return;
     unsent_ += static_cast<std::int64_t>(frames->size());
     outgoing_.push_back(std::move(frames));
@@ -104,7 +104,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
 
  private:
   void deliver(std::size_t bytes) {
-    last_heard = SocketLoop::now();
+    last_heard = steady_seconds();
     try {
       frames_.add({incoming_.data(), bytes});
       while (auto message = frames_.next()) {
@@ -132,7 +132,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   // What the other side sent before its end has yet to be read, and reading will tell that end.
   void give_up_writing() {
     write_broken_ = true;
-    for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    for (const Frame& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
     outgoing_.clear();
     if (closing_) shut();
   }
@@ -146,7 +146,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
 
   void shut() {
     if (std::exchange(shut_, true)) return;
-    for (const Frames& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    for (const Frame& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
     error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
@@ -156,7 +156,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   std::atomic<std::int64_t>& unsent_;
   std::array<char, 1 << 16> incoming_;
   FrameReader frames_;
-  std::deque<Frames> outgoing_;
+  std::deque<Frame> outgoing_;
   bool closing_ = false, shut_ = false, write_broken_ = false;
 };
 
@@ -322,8 +322,8 @@ SocketLoop::~SocketLoop() {
 
 void SocketLoop::stop() {
   if (!implementation_->thread.joinable()) return;
-  const double begun = now();
-  while (implementation_->unsent > 0 && now() - begun < 1)
+  const SteadyTime begun = std::chrono::steady_clock::now();
+  while (implementation_->unsent > 0 && seconds_since(begun) < 1)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   implementation_->context.stop();
   implementation_->thread.join();
@@ -335,10 +335,6 @@ void SocketLoop::post(std::function<void()> work) {
 
 void SocketLoop::after(double seconds, std::function<void()> work) {
   implementation_->after(seconds, std::move(work));
-}
-
-double SocketLoop::now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::size_t SocketLoop::listen(const std::string& address, const std::vector<std::uint16_t>& ports,

@@ -8,14 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "framework/core/steady_time.h"
 #include "framework/ranks/control_frames.h"
 
 namespace mulligan {
 
-// The result of to_frames(), shared by all links that send it.
-using Frames = std::shared_ptr<const std::string>;
+// The result of to_frame(), shared by all links that send it.
+using Frame = std::shared_ptr<const std::string>;
 
-inline Frames shared_frames(std::string frames) {
+inline Frame shared_frame(std::string frames) {
   return std::make_shared<const std::string>(std::move(frames));
 }
 
@@ -27,13 +28,13 @@ class Link {
   std::function<void(const std::string& reason)> on_closed;
   std::string peer_address = "an unknown address", own_address;  // numeric; the other side's and this side's
   bool peer_on_loopback = false;
-  double last_heard = 0;  // when the last byte came, on the clock of SocketLoop::now()
+  double last_heard = 0;  // when the last byte came, on the clock of steady_seconds()
 
   virtual ~Link() = default;
   // Does not wait. Nothing happens on a closed link.
-  virtual void send(Frames frames) = 0;
-  void send(std::string frames) { send(shared_frames(std::move(frames))); }
-  // From now on messages have many frames (FrameReader).
+  virtual void send(Frame frames) = 0;
+  void send(std::string frames) { send(shared_frame(std::move(frames))); }
+  // FrameReader
   virtual void allow_large_messages() = 0;
   // Closes after the sent bytes are out. No callback comes after this.
   virtual void close() = 0;
@@ -61,7 +62,6 @@ class SocketLoop {
   // Any thread.
   void post(std::function<void()> work);
   void after(double seconds, std::function<void()> work);
-  static double now();  // monotonic seconds
 
   // Listens at the first free port of `ports` and returns its index. `address`: a numeric address, the name of a network
   // interface, or empty for all. Any thread. Throws config_error if there is no such interface, or if no port is free.

@@ -1,9 +1,11 @@
 #include "framework/report/json_lines.h"
 
-#include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
 
 namespace mulligan {
@@ -59,16 +61,33 @@ void keep_json_lines(const std::filesystem::path& path, const std::function<bool
   write_file_atomically(path, kept);
 }
 
+void add_score(Json& object, const Score& score) {
+  object["val_loss_nats"] = score.val_loss_nats;
+  object["val_bpb"] = score.val_bpb;
+  object["val_tokens"] = score.tokens;
+  object["val_bytes"] = score.bytes;
+  object["seconds"] = score.seconds;
+  if (!score.byte_rule.empty()) object["byte_rule"] = score.byte_rule;
+  if (score.masked) object["masked"] = true;
+}
+
+Score read_score(const Json& object) {
+  const auto number = [&](const char* key) {
+    return number_or_null(object.value(key, Json())).value_or(std::numeric_limits<double>::quiet_NaN());
+  };
+  return {number("val_loss_nats"),      number("val_bpb"), object.at("val_tokens"),
+          object.at("val_bytes"),       number("seconds"), object.value("masked", false),
+          object.value("byte_rule", "")};
+}
+
 std::string event_name(const Json& object) {
   const auto name = object.find("event");
   return name != object.end() && name->is_string() ? name->get<std::string>() : "";
 }
 
 void JsonLinesWriter::append(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size() &&
-      std::fflush(file_.get()) == 0)
-    return;
-  throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(errno));
+  if (const int reason = file_.write(bytes))
+    throw run_error("the file '{}' cannot be written: {}.", path_.string(), std::strerror(reason));
 }
 
 }  // namespace mulligan

@@ -1,15 +1,14 @@
 // Files of one JSON object per line. A killed process may leave an unfinished last line.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
-#include "framework/core/file.h"
+#include "framework/core/own_file.h"
+#include "framework/core/score.h"
 
 namespace mulligan {
 
@@ -25,6 +24,12 @@ bool read_json_lines(std::string_view text, const std::string& origin,
 void keep_json_lines(const std::filesystem::path& path,
                      const std::function<bool(const nlohmann::ordered_json&)>& keep);
 
+// The members of an object for a score: "val_loss_nats", "val_bpb", "val_tokens", "val_bytes", "seconds", and "byte_rule" and "masked"
+// where they say something. A number that is not finite is null, and an absent one NaN. Reading throws nlohmann's exception for a member
+// of another type.
+void add_score(nlohmann::ordered_json& object, const Score& score);
+Score read_score(const nlohmann::ordered_json& object);
+
 // The member "event" of an object; "" if it is absent or no string.
 std::string event_name(const nlohmann::ordered_json& object);
 
@@ -33,8 +38,7 @@ class JsonLinesWriter {
  public:
   using Start = FileStart;
   // Throws run_error if the file cannot be opened.
-  JsonLinesWriter(const std::filesystem::path& path, Start start)
-      : path_(path), file_(open_own_file(path, start)) {}
+  JsonLinesWriter(const std::filesystem::path& path, Start start) : path_(path), file_(path, start) {}
 
   // `object`: JSON without a line break. Throws run_error if it cannot be written.
   void write(std::string_view object) { append(std::string(object) + "\n"); }
@@ -42,11 +46,8 @@ class JsonLinesWriter {
   void append(std::string_view bytes);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  OwnFile file_;
 };
 
 }  // namespace mulligan

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "framework/core/json_file.h"
 #include "framework/report/attention_record.h"
 #include "framework/report/json_lines.h"
 #include "framework/report/metrics_reader.h"
@@ -27,13 +28,6 @@ void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
     const auto at = event.find("step");
     return at == event.end() || (at->is_number_integer() && at->get<std::int64_t>() <= last);
   });
-}
-
-template <typename T>
-Json object_of(const std::vector<std::pair<std::string, T>>& pairs) {
-  Json object = Json::object();
-  for (const auto& [name, value] : pairs) object[name] = value;
-  return object;
 }
 
 }  // namespace
@@ -83,11 +77,8 @@ void MetricsFile::step(const StepRecord& record) {
 }
 
 void MetricsFile::validation(const ValidationRecord& record) {
-  Json json{{"event", "validation"},         {"step", record.step},
-            {"phase", record.phase},         {"val_loss_nats", record.val_loss_nats},
-            {"val_bpb", record.val_bpb},     {"val_tokens", record.val_tokens},
-            {"val_bytes", record.val_bytes}, {"seconds", record.seconds}};
-  if (record.masked) json["masked"] = true;
+  Json json{{"event", "validation"}, {"step", record.step}, {"phase", record.phase}};
+  add_score(json, record);
   if (events_) events_->add(record);
   write(json);
 }
@@ -130,13 +121,13 @@ void MetricsFile::phase_switch(const PhaseSwitchRecord& record) {
   write(json);
 }
 
-void MetricsFile::attempt(const AttemptRecord& record) {
+void MetricsFile::attempt(std::int64_t step, const RunStart& start) {
   write({{"event", "attempt"},
-         {"step", record.step},
-         {"ranks", record.ranks},
-         {"nodes", record.nodes},
-         {"launcher", record.launcher},
-         {"restarts", record.restarts}});
+         {"step", step},
+         {"ranks", start.ranks},
+         {"nodes", start.nodes},
+         {"launcher", start.launcher},
+         {"restarts", start.restarts}});
 }
 
 void MetricsFile::resume(std::int64_t step, const std::string& checkpoint) {

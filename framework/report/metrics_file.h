@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/score.h"
+
 namespace mulligan {
 
 struct StepRecord {
@@ -46,15 +48,9 @@ struct StepRecord {
   std::int64_t steps_skipped = 0;     // so far, without an update
 };
 
-struct ValidationRecord {
+struct ValidationRecord : Score {
   std::int64_t step = 0;
-  double val_loss_nats = 0;
-  double val_bpb = 0;
-  std::uint64_t val_tokens = 0;
-  std::uint64_t val_bytes = 0;
-  double seconds = 0;
   std::string phase = "validate";  // of the ledger: "validate" while training, "evaluate" at the end
-  bool masked = false;             // the loss of tokens that were filled in, not of the next one
 };
 
 // The use of the run's device memory.
@@ -84,12 +80,11 @@ struct PhaseSwitchRecord {
   std::optional<double> tolerance_nats;  // largest allowed difference; absent: they compute different things
 };
 
-// A process of a restarted run, or one of several, begins after `step` updates.
-struct AttemptRecord {
-  std::int64_t step = 0;
+// How the processes of a run came about.
+struct RunStart {
   int ranks = 1, nodes = 1;
-  std::string launcher;       // the launcher of the ranks
-  std::int64_t restarts = 0;  // after failures, before this attempt
+  std::string launcher = "none";  // LaunchEnvironment::launcher
+  std::int64_t restarts = 0;      // of the ranks after a failure, also before a resume
 };
 
 struct AttentionRecord;  // attention_record.h
@@ -117,7 +112,8 @@ class MetricsFile {
   void restart(std::int64_t step, const std::string& optimizer, std::int64_t cycle, double lr);
   void phase_start(const PhaseRecord& record);
   void phase_switch(const PhaseSwitchRecord& record);
-  void attempt(const AttemptRecord& record);
+  // A process of a restarted run, or one of several, begins after `step` updates.
+  void attempt(std::int64_t step, const RunStart& start);
   void resume(std::int64_t step, const std::string& checkpoint);
   void attention(const AttentionRecord& record);
   void initial_loss(double loss_nats, double ln_vocabulary);

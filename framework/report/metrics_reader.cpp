@@ -86,9 +86,7 @@ void add(MetricsHistory& history, const Json& json) {
     history.steps.push_back(step_record(json));
   } else if (event == "validation") {
     history.validations.push_back(
-        {integer(json.at("step")), real(json, "val_loss_nats"), real(json, "val_bpb"),
-         json.at("val_tokens").get<std::uint64_t>(), json.at("val_bytes").get<std::uint64_t>(),
-         real(json, "seconds"), json.value("phase", std::string("validate")), json.value("masked", false)});
+        {read_score(json), integer(json.at("step")), json.value("phase", std::string("validate"))});
   } else if (event == "restart") {
     history.restarts.push_back({integer(json.at("step")), json.at("optimizer").get<std::string>(),
                                 integer(json.at("cycle")), real(json, "lr")});
@@ -156,7 +154,7 @@ std::vector<Scalar> scalars_of(const MetricsHistory& history) {
       if (s.step <= v.step) elapsed = std::max(elapsed, s.elapsed_seconds);
     }
     add(v.step, elapsed, v.masked ? "val_loss_masked_nats" : "val_loss_nats", v.val_loss_nats);
-    if (v.val_bytes > 0) add(v.step, elapsed, "val_bpb", v.val_bpb);
+    if (v.bytes > 0) add(v.step, elapsed, "val_bpb", v.val_bpb);
   }
   std::ranges::stable_sort(scalars, {}, &Scalar::step);
   return scalars;

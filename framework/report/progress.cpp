@@ -16,10 +16,6 @@ constexpr double line_fraction = 0.1;
 
 }  // namespace
 
-double Progress::steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 Progress::Progress(ProgressSink* sink, ProgressPhase phase, Clock clock)
     : sink_(sink), phase_(std::move(phase)), clock_(std::move(clock)), done_(phase_.done), due_at_(0) {
   if (!sink_) return;

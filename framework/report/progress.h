@@ -18,6 +18,7 @@
 #include <string_view>
 #include <thread>
 
+#include "framework/core/steady_time.h"
 #include "framework/report/console.h"
 
 namespace mulligan {
@@ -64,8 +65,7 @@ std::string clock_text(double seconds);                           // "0:12", "1:
 
 class Progress {
  public:
-  using Clock = std::function<double()>;  // seconds that never go back, from any origin
-  static double steady_seconds();
+  using Clock = std::function<double()>;  // as steady_seconds()
 
   // `sink` may be null (nothing is shown) and must outlive this object.
   Progress(ProgressSink* sink, ProgressPhase phase, Clock clock = steady_seconds);

@@ -1,12 +1,10 @@
 #include "framework/report/run_log.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {
@@ -29,7 +27,7 @@ RunLog::RunLog(const ConsoleOptions& options, const std::filesystem::path& file,
 
 void RunLog::open_file(const std::filesystem::path& file, bool append) {
   const std::lock_guard lock(writing_);
-  file_.reset(open_own_file(file, append ? FileStart::append : FileStart::anew));
+  file_ = OwnFile(file, append ? FileStart::append : FileStart::anew);
   path_ = file;
   write_error_ = 0;
   write_to_file(std::exchange(kept_, {}));
@@ -37,10 +35,8 @@ void RunLog::open_file(const std::filesystem::path& file, bool append) {
 }
 
 void RunLog::write_to_file(std::string_view text) {
-  errno = 0;
-  const bool written =
-      std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0;
-  if (!written && write_error_ == 0) write_error_ = errno != 0 ? errno : EIO;
+  const int reason = file_.write(text);
+  if (write_error_ == 0) write_error_ = reason;
 }
 
 void RunLog::require_written() {
@@ -76,8 +72,7 @@ void RunLog::write(std::string_view unsafe_text, bool on_console) {
     write_to_console(text);
   }
   if (keeps_) (kept_ += text) += '\n';
-  if (!file_) return;
-  write_to_file(std::string(text) + "\n");
+  if (file_.is_open()) write_to_file(std::string(text) + "\n");
 }
 
 void RunLog::write_to_console(std::string_view text) {

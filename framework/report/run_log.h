@@ -5,13 +5,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "framework/core/own_file.h"
 #include "framework/report/console.h"
 #include "framework/report/progress.h"
 
@@ -49,9 +49,6 @@ class RunLog : public ProgressSink {
   void progress_line(std::string_view text) override;
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   void write(std::string_view unsafe_text, bool on_console);
   void write_to_console(std::string_view text);
   void repeat_warnings();
@@ -60,7 +57,7 @@ class RunLog : public ProgressSink {
 
   ConsoleOptions options_;
   std::filesystem::path path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  OwnFile file_;
   int write_error_ = 0;  // errno of the first write to the file that failed
   bool keeps_ = false;   // lines, for a file to come
   std::string kept_;

@@ -1,32 +1,27 @@
 #include "framework/report/trials.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/json_file.h"
 #include "framework/report/json_lines.h"
 
 namespace mulligan {
 
 nlohmann::ordered_json evaluation_json(const EvaluationRecord& record) {
-  return {{"weights", record.weights},       {"weights_sha256", record.weights_sha256},
-          {"artifact", record.artifact},     {"mode", record.mode},
-          {"val_bpb", record.val_bpb},       {"val_loss_nats", record.val_loss_nats},
-          {"val_tokens", record.val_tokens}, {"val_bytes", record.val_bytes},
-          {"byte_rule", record.byte_rule},   {"seconds", record.seconds}};
+  nlohmann::ordered_json json{{"weights", record.weights},
+                              {"weights_sha256", record.weights_sha256},
+                              {"artifact", record.artifact},
+                              {"mode", record.mode}};
+  add_score(json, record);
+  return json;
 }
 
 EvaluationRecord evaluation_from_json(const nlohmann::ordered_json& json) {
-  const auto number = [&](const char* key) {
-    return number_or_null(json.value(key, nlohmann::ordered_json()))
-        .value_or(std::numeric_limits<double>::quiet_NaN());
-  };
-  return {json.at("weights"),         json.at("artifact"), json.value("mode", ""),
-          number("val_loss_nats"),    number("val_bpb"),   json.at("val_tokens"),
-          json.at("val_bytes"),       number("seconds"),   json.value("weights_sha256", ""),
-          json.value("byte_rule", "")};
+  return {read_score(json), json.at("weights"), json.value("weights_sha256", ""), json.at("artifact"),
+          json.value("mode", "")};
 }
 
 void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& record) {
@@ -37,23 +32,26 @@ void add_evaluation(const std::filesystem::path& path, const EvaluationRecord& r
   write_file_atomically(path, text + evaluation_json(record).dump(-1, ' ', false, replace) + "\n");
 }
 
+template <typename Fields>
+void describe(Fields& f, TrialRecord::Change& change) {
+  f("key", change.key)("run", change.run)("trial", change.trial);
+}
+
+template <typename Fields>
+void describe(Fields& f, TrialRecord& trial) {
+  f("command", trial.command).custom("score", trial.score, evaluation_json, evaluation_from_json);
+  f("changes", trial.changes)("files_sha256", trial.files_sha256);
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 TrialRecord read_trial(const fs::path& path) {
-  return read_json_object<Json>(path, [&](const Json& json) {
-    TrialRecord trial;
-    trial.name = path.stem().string();
-    trial.command = json.at("command");
-    trial.score = evaluation_from_json(json.at("score"));
-    for (const Json& change : json.at("changes"))
-      trial.changes.push_back({change.at("key"), change.at("run"), change.at("trial")});
-    for (const auto& [file, digest] : json.at("files_sha256").items())
-      trial.files_sha256.emplace_back(file, digest.get<std::string>());
-    return trial;
-  });
+  TrialRecord trial = read_json_object<Json>(path, fields_from_json<TrialRecord>);
+  trial.name = path.stem().string();
+  return trial;
 }
 
 }  // namespace
@@ -80,16 +78,8 @@ std::string changed_keys(const std::vector<TrialRecord::Change>& changes) {
 }
 
 void write_trial(const RunFiles& run, const TrialRecord& trial) {
-  Json changes = Json::array(), files = Json::object();
-  for (const TrialRecord::Change& change : trial.changes)
-    changes.push_back({{"key", change.key}, {"run", change.run}, {"trial", change.trial}});
-  for (const auto& [file, digest] : trial.files_sha256) files[file] = digest;
-  const Json json{{"command", trial.command},
-                  {"score", evaluation_json(trial.score)},
-                  {"changes", changes},
-                  {"files_sha256", files}};
   write_file_atomically(run.trials() / (trial.name + ".json"),
-                        json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+                        fields_to_json(trial).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 std::vector<TrialRecord> read_trials(const RunFiles& run) {

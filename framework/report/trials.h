@@ -9,22 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include "framework/core/score.h"
 #include "framework/report/run_directory.h"
 
 namespace mulligan {
 
 // evaluations.jsonl: the scores of a run's weights after training, one JSON object per line.
-struct EvaluationRecord {
-  std::string weights;    // what was scored, as the user named it
-  bool artifact = false;  // it was quantised
-  std::string mode;       // how, in words: "rows of 512 tokens"
-  double val_loss_nats = 0;
-  double val_bpb = 0;  // NaN without bytes
-  std::uint64_t val_tokens = 0;
-  std::uint64_t val_bytes = 0;
-  double seconds = 0;
-  std::string weights_sha256 = {};  // of the tensors, or of the artifact
-  std::string byte_rule = {};       // data.byte_rule, by which val_bytes are counted; "": they are not
+struct EvaluationRecord : Score {
+  std::string weights;         // what was scored, as the user named it
+  std::string weights_sha256;  // of the tensors, or of the artifact
+  bool artifact = false;       // it was quantised
+  std::string mode;            // how, in words: "rows of 512 tokens"
 };
 
 // The record as JSON. Numbers that are not finite become null.

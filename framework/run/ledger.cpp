@@ -1,15 +1,8 @@
 #include "framework/run/ledger.h"
 
 #include <algorithm>
-#include <chrono>
-
-#include "framework/core/steady_time.h"
 
 namespace mulligan {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string Ledger::enter(const std::string& phase) {
   close();

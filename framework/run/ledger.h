@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "framework/config/train_config.h"
+#include "framework/core/steady_time.h"
 
 namespace mulligan {
 
-// Seconds that never go back, from any origin.
-using SecondsClock = std::function<double()>;
-double steady_seconds();
+using SecondsClock = std::function<double()>;  // as steady_seconds()
 
 class Ledger {
  public:

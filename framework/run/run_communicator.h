@@ -1,12 +1,9 @@
 // The communicator of a run, as its configuration and the number of ranks ask for it.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <vector>
 
 #include "framework/config/run_config.h"
-#include "framework/core/error.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/ranks/communicator.h"
 #include "framework/ranks/plugin_communicator.h"
@@ -26,33 +23,5 @@ bool has_own_communicator(const LoadedConfig& loaded);
 std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, PluginHost& host, HostGroup& group,
                                                     Backend& backend,
                                                     const CommunicatorOptions& options = {});
-
-// The communicators of a run, as the control channel sees them: it watches their transfers and every call into
-// their libraries, and a verdict aborts them.
-class ControlChannel;
-
-// A transfer failed, mostly because of another rank.
-class TransferFailure : public Error {
- public:
-  explicit TransferFailure(const Error& error) : Error(error) {}
-};
-
-class WatchedCommunicators {
- public:
-  // Both outlive the communicators.
-  explicit WatchedCommunicators(ControlChannel& channel) : channel_(channel) {}
-
-  // What `make` makes, watched from then on. What fails in it is a TransferFailure. The first time that a batch
-  // is submitted, ranks compare what it moves, so that no library is given collectives that do not match.
-  std::unique_ptr<Communicator> add(const std::function<std::unique_ptr<Communicator>()>& make);
-
- private:
-  class Watched;
-  friend class Watched;
-  void watch();
-
-  ControlChannel& channel_;
-  std::vector<Watched*> communicators_;
-};
 
 }  // namespace mulligan

@@ -28,13 +28,6 @@ T booked(const std::vector<std::pair<std::string, T>>& amounts, const std::strin
 }
 
 template <typename T>
-Json amounts_json(const std::vector<std::pair<std::string, T>>& amounts) {
-  Json json = Json::object();
-  for (const auto& [name, amount] : amounts) json[name] = amount;
-  return json;
-}
-
-template <typename T>
 std::vector<std::pair<std::string, T>> read_amounts(const Json& json) {
   std::vector<std::pair<std::string, T>> amounts;
   for (const auto& [name, amount] : json.items()) {
@@ -63,10 +56,13 @@ LedgerEntry read_entry(const Json& json) {
   entry.seconds = read_amounts<double>(json.at("seconds"));
   entry.bytes = read_amounts<std::uint64_t>(json.at("bytes"));
   for (const auto& [name, score] : json.at("scores").items()) {
-    entry.scores.emplace_back(
-        name, EvalResult{number(score, "loss_sum_nats"), score.at("tokens"), score.at("bytes"),
-                         number(score, "val_loss_nats"), number(score, "val_bpb"), number(score, "seconds")});
-    EvalResult& read = entry.scores.back().second;
+    EvalResult& read = entry.scores.emplace_back(name, EvalResult()).second;
+    read.loss_sum_nats = number(score, "loss_sum_nats");
+    read.val_loss_nats = number(score, "val_loss_nats");
+    read.val_bpb = number(score, "val_bpb");
+    read.tokens = score.at("tokens");
+    read.bytes = score.at("bytes");
+    read.seconds = number(score, "seconds");
     read.data.validation.tokens = score.at("of_tokens");
     read.byte_rule = score.value("byte_rule", "");
     if (!score.contains("by_byte_rule")) continue;
@@ -84,8 +80,8 @@ Json entry_json(const LedgerEntry& entry) {
     scores[name]["of_tokens"] = score.data.validation.tokens;
   }
   Json json = {{"stage", stage_names[static_cast<int>(entry.stage)]},
-               {"seconds", amounts_json(entry.seconds)},
-               {"bytes", amounts_json(entry.bytes)},
+               {"seconds", object_of(entry.seconds)},
+               {"bytes", object_of(entry.bytes)},
                {"scores", scores}};
   if (entry.overlap) json["overlap"] = to_json(*entry.overlap);
   return json;

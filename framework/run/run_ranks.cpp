@@ -70,11 +70,8 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
   if (!channel_ && !alone_ && alone() && has_own_communicator(loaded)) {
     alone_ = std::make_unique<ControlChannel>(LaunchEnvironment{}, control_options(process_environment()));
   }
-  ControlChannel* watch = channel_ ? channel_.get() : alone_.get();
-  const auto make = [&] { return make_run_communicator(loaded, host, group(), backend, options); };
-  if (!watch) return make();
-  if (!watched_) watched_ = std::make_unique<WatchedCommunicators>(*watch);
-  return watched_->add(make);
+  options.channel = channel_ ? channel_.get() : alone_.get();
+  return make_run_communicator(loaded, host, group(), backend, options);
 }
 
 // Where ranks of other machines reach this one: over the interface on which it reaches them.

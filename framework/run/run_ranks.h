@@ -16,7 +16,6 @@
 namespace mulligan {
 
 class ControlChannel;
-class WatchedCommunicators;
 struct DataIdentity;
 
 class RunRanks {
@@ -72,7 +71,6 @@ class RunRanks {
   std::unique_ptr<ControlChannel> channel_;
   // Of a process alone whose communicator is a library that may not return: it watches over that.
   std::unique_ptr<ControlChannel> alone_;
-  std::unique_ptr<WatchedCommunicators> watched_;
   int communicators_ = 0;
   int nodes_ = 1;
   bool agreed_stop_ = false;

@@ -18,12 +18,6 @@ constexpr const char* identity_key = "identity";
 constexpr const char* state_seal_key = "sha256";
 constexpr const char* remedy = "start without --resume";
 
-Json identity_json(const ScoreIdentity& identity) {
-  Json json = Json::object();
-  for (const auto& [what, digest] : identity) json[what] = digest;
-  return json;
-}
-
 // Of all that a state says: scores that were booked stand in it.
 std::string state_seal_of(const std::vector<StoredTensor>& tensors,
                           std::map<std::string, std::string> metadata) {
@@ -65,7 +59,7 @@ void refuse_to_replace(const std::filesystem::path& path, const ScoreIdentity& i
 
 ScoreState::ScoreState(Options options)
     : options_(std::move(options)),
-      digest_(sha256_hex(identity_json(options_.identity).dump())),
+      digest_(sha256_hex(object_of(options_.identity).dump())),
       saved_at_(Clock::now()),
       booked_at_(saved_at_) {
   if (!options_.resume) {
@@ -111,7 +105,7 @@ PhaseSeconds ScoreState::total(const PhaseSeconds& seconds) const {
 
 void ScoreState::save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
                       const PhaseSeconds& seconds) {
-  metadata[identity_key] = identity_json(options_.identity).dump();
+  metadata[identity_key] = object_of(options_.identity).dump();
   metadata[state_seal_key] = state_seal_of(tensors, metadata);
   std::filesystem::create_directories(options_.file.parent_path());
   write_safetensors(options_.file, tensors, metadata);
@@ -123,10 +117,8 @@ void ScoreState::save(const std::vector<StoredTensor>& tensors, std::map<std::st
 void ScoreState::book(const PhaseSeconds& seconds) {
   if (Clock::now() - booked_at_ < std::chrono::seconds(1)) return;
   booked_at_ = Clock::now();
-  Json phases = Json::object();
-  for (const auto& [phase, amount] : total(seconds)) phases[phase] = amount;
-  write_file_atomically(seconds_file(),
-                        Json{{"identity_sha256", digest_}, {"seconds", phases}}.dump() + "\n");
+  const Json json{{"identity_sha256", digest_}, {"seconds", object_of(total(seconds))}};
+  write_file_atomically(seconds_file(), json.dump() + "\n");
 }
 
 void ScoreState::finish() {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/parse_json.h"
 #include "framework/core/printable.h"
 #include "framework/core/sha256.h"
@@ -353,6 +353,12 @@ void require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now
   }
 }
 
+template <typename Fields>
+void describe(Fields& f, Attempt& attempt) {
+  f("launcher", attempt.launcher)("run_id", attempt.run_id);
+  f("agents", attempt.agents)("restarts", attempt.restarts);
+}
+
 namespace {
 
 constexpr const char* torchrun = "torchrun";
@@ -382,25 +388,17 @@ std::optional<Attempt> noted_attempt(const std::filesystem::path& run_directory)
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
   try {
-    const nlohmann::json json = parse_json(read_file(path, 1 << 20));
-    return Attempt{json.at("launcher").get<std::string>(), json.at("run_id").get<std::string>(),
-                   json.at("agents").get<std::vector<std::string>>(),
-                   json.at("restarts").get<std::int64_t>()};
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  } catch (const Error&) {
+    return fields_from_json<Attempt>(parse_json<nlohmann::ordered_json>(read_file(path, 1 << 20)));
+  } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
 void note_attempt(const std::filesystem::path& run_directory, const Attempt& attempt) {
   if (attempt.launcher == "none") return;
-  const nlohmann::json json = {{"launcher", attempt.launcher},
-                               {"run_id", attempt.run_id},
-                               {"agents", attempt.agents},
-                               {"restarts", attempt.restarts}};
+  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
   write_file_atomically(RunFiles{run_directory}.attempt(),
-                        json.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n");
+                        fields_to_json(attempt).dump(2, ' ', true, replace) + "\n");
 }
 
 bool goes_on(const std::optional<Attempt>& before, Attempt& now) {

@@ -19,13 +19,6 @@ namespace mulligan {
 
 class RunRanks;
 
-// How the processes of a run came about.
-struct RunStart {
-  int ranks = 1, nodes = 1;
-  std::string launcher = "none";  // LaunchEnvironment::launcher
-  std::int64_t restarts = 0;      // of the ranks after a failure, also before a resume
-};
-
 // What a finished training run found; result.json holds all of it and more.
 struct RunResult {
   // of config.toml, log.txt, metrics.jsonl, weights.safetensors, result.json

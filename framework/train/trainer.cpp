@@ -135,8 +135,7 @@ void Trainer::let_observers_look() {
   clock_.all_ended();
   stop_clock();
   for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    if (looks(observer)) observer->after_step(run);
+    if (looks(observer)) observer->after_step(observed());
   }
   run_clock();
 }
@@ -161,10 +160,7 @@ std::vector<const Backend*> Trainer::backends() const {
 void Trainer::run_clock() {
   made_.clock_starts();
   clock_.run();
-  for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    observer->clock_starts(run);
-  }
+  for (const auto& observer : observers_) observer->clock_starts(observed());
 }
 
 void Trainer::stop_clock() {
@@ -234,8 +230,7 @@ void Trainer::validate(const std::string& phase) {
     stop_early(stop_signal() != 0 ? stop_signal() : SIGTERM);   // another rank's
   }
   const EvalResult& score = *result_.validation;
-  outputs_.metrics().validation({trained_.steps, score.val_loss_nats, score.val_bpb, score.tokens,
-                                 score.bytes, score.seconds, phase, score.masked});
+  outputs_.metrics().validation({score, trained_.steps, phase});
   outputs_.log().print("step {:>6}  {} ({:.1f} s)", trained_.steps, score_text(score), score.seconds);
   if (!on_the_way) return;
   clock_.ledger().enter(before);

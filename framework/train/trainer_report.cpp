@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/core/file.h"
+#include "framework/core/json_file.h"
 #include "framework/report/machine.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
@@ -129,10 +130,7 @@ RunResult Trainer::finish() {
   }
   const auto patience = ranks_.patience();
   ranks_.group().barrier();  // all have come to the end
-  for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    observer->at_end(run);
-  }
+  for (const auto& observer : observers_) observer->at_end(observed());
   const std::vector<MadeCount> made = made_.counts(ranks_.group());
   RunLedger run_ledger;
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
@@ -158,12 +156,8 @@ void Trainer::write_result(const std::vector<std::string>& broken, const std::ve
   mlg_determinism promise = devices_.backend().promises();  // the least that the phases' backends keep
   for (const auto& device : devices_.devices())
     promise = std::min(promise, device->plugins.backend->promises());
-  Json seconds = Json::object();
   double duration = 0;
-  for (const auto& [phase, value] : result_.seconds) {
-    seconds[phase] = value;
-    duration += value;
-  }
+  for (const auto& [phase, value] : result_.seconds) duration += value;
   Json plugins = Json::array();
   for (const PluginHandle& plugin : plugins_in_use(loaded_, host_)) {
     plugins.push_back({{"kind", kind_word(plugin->kind())},
@@ -184,7 +178,7 @@ void Trainer::write_result(const std::vector<std::string>& broken, const std::ve
       {"ln_vocabulary", std::log(static_cast<double>(config_.model.vocabulary))},
       {"final_loss_nats", result_.final_loss_nats},
       {"tokens_per_second", result_.tokens_per_second},
-      {"seconds", seconds},
+      {"seconds", object_of(result_.seconds)},
       {"peak_memory_bytes", result_.peak_memory_bytes},
       {"peak_device_memory_bytes", result_.peak_device_memory_bytes},
       {"weights", saved_weights_kind()},

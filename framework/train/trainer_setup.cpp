@@ -108,10 +108,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   check_schedules(phases_.device(), config_);
   if (resume.checkpoint) resume_from(*resume.checkpoint);
   for (const MakeObserver& make : options.observers) observers_.push_back(make());
-  for (const auto& observer : observers_) {
-    ObservedRun run = observed();
-    observer->before_first_step(run);
-  }
+  for (const auto& observer : observers_) observer->before_first_step(observed());
   begin_files(resume);
 }
 
@@ -205,7 +202,7 @@ void Trainer::record_memory() {
 void Trainer::tell_start(const ResumePoint& resume) {
   const RunStart& start = result_.start;
   if (start.ranks > 1 || start.restarts > 0) {
-    outputs_.metrics().attempt({trained_.steps, start.ranks, start.nodes, start.launcher, start.restarts});
+    outputs_.metrics().attempt(trained_.steps, start);
   }
   if (start.restarts > 0) {
     outputs_.log().print(

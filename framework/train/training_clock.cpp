@@ -9,6 +9,16 @@
 #include "framework/core/stop_request.h"
 
 namespace mulligan {
+namespace {
+
+constexpr std::int64_t most_under_way = 1;  // steps, while one is decided
+static_assert(most_under_way + 1 < MLG_MARKS, "a mark must not be made anew before it was waited for");
+
+std::uint32_t slot(std::int64_t step) {
+  return static_cast<std::uint32_t>(step % MLG_MARKS);
+}
+
+}  // namespace
 
 Decision agree_on(Decision decision, HostGroup& group) {
   decision.stop_signal = stop_signal();
@@ -37,7 +47,7 @@ void TrainingClock::look_ahead(Decision& decision, std::int64_t steps_made) {
     decision.end = counted_->ended(steps_made);
     return;
   }
-  const std::int64_t under_way = pace_.under_way();
+  const std::int64_t under_way = made_ - ended_;
   decision.budget_fraction = budget_.fraction(steps_made, under_way);
   decision.elapsed_seconds = budget_.coming_step_seconds(under_way);
   decision.end = budget_.ended(decision.budget_fraction, steps_made, under_way);
@@ -50,9 +60,22 @@ double TrainingClock::remaining_seconds(std::int64_t steps_made) const {
   return budget_.elapsed_seconds() / static_cast<double>(steps_made) * left;
 }
 
+void TrainingClock::step_made(Backend& backend) {
+  backend.mark(slot(made_++));
+  backend_ = &backend;
+}
+
+void TrainingClock::await_pace() {
+  const std::int64_t left = budget_.step_seconds() > 0 ? most_under_way : 0;
+  if (made_ - ended_ <= left) return;
+  backend_->await(slot(made_ - 1 - left));
+  book(made_ - left);
+}
+
 void TrainingClock::book(std::int64_t steps_ended) {
-  if (steps_ended == 0) return;
-  budget_.mark_steps(steps_ended);
+  const std::int64_t more = steps_ended - std::exchange(ended_, steps_ended);
+  if (more == 0) return;
+  budget_.mark_steps(more);
   slowest_step_seconds_ = std::max(slowest_step_seconds_, budget_.step_seconds());
 }
 

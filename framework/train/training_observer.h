@@ -51,16 +51,16 @@ class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
   // Programs, data and weights are there, nothing is written yet. Throws Error to refuse the run.
-  virtual void before_first_step(ObservedRun&) {}
+  virtual void before_first_step(const ObservedRun&) {}
   // The training clock begins to run, and stops: around validations, checkpoints at the end and looks.
-  virtual void clock_starts(ObservedRun&) {}
+  virtual void clock_starts(const ObservedRun&) {}
   virtual void clock_stops() {}
   // Whether after_step() is wanted after this update (from 1). For it the device ends all steps and the clock stops.
   virtual bool looks_after(const RunConfig&, std::int64_t) const { return false; }
-  virtual void after_step(ObservedRun&) {}
+  virtual void after_step(const ObservedRun&) {}
   virtual void before_report() {}
   // Training and the last score are done, result.json is not written yet.
-  virtual void at_end(ObservedRun&) {}
+  virtual void at_end(const ObservedRun&) {}
   // The first rank: members of result.json; lines below the final table.
   virtual void add_to_result(nlohmann::ordered_json&) const {}
   virtual void last_words(RunLog&) const {}

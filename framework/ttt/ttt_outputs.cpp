@@ -78,7 +78,7 @@ std::string TttChecks::text() const {
 }
 
 EvalResult eval_result(const ScoreSums& sums, double seconds) {
-  return {sums.loss_nats, sums.tokens, sums.bytes, sums.mean_loss_nats(), sums.bpb(), seconds, {}};
+  return {{sums.mean_loss_nats(), sums.bpb(), sums.tokens, sums.bytes, seconds}, sums.loss_nats};
 }
 
 void require_audit_file(const std::filesystem::path& path) {

@@ -120,7 +120,7 @@ bool AttentionObserver::looks_after(const RunConfig& config, std::int64_t step) 
 }
 
 // Of the first rank, whose weights are like the others'.
-void AttentionObserver::after_step(ObservedRun& run) {
+void AttentionObserver::after_step(const ObservedRun& run) {
   if (!run.ranks.first()) return;
   const auto patience = run.ranks.patience();
   const std::string before = run.ledger.enter("doctor");

@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, double>> attention_spectral_norms(const Model
 class AttentionObserver : public TrainingObserver {
  public:
   bool looks_after(const RunConfig& config, std::int64_t step) const override;
-  void after_step(ObservedRun& run) override;
+  void after_step(const ObservedRun& run) override;
 
  private:
   std::unique_ptr<AttentionLook> look_;  // of phase_, once it was asked for

@@ -102,7 +102,7 @@ RankReading rank_reading_of(const std::string& text) {
 }
 
 // In the thread that owns the device's context, which says which GPU it is.
-void EnergyObserver::clock_starts(ObservedRun& run) {
+void EnergyObserver::clock_starts(const ObservedRun& run) {
   if (!run.loaded.config.metrics.energy) return;
   if (!begun_) {
     begun_ = true;
@@ -123,7 +123,7 @@ void EnergyObserver::before_report() {
   meter_.poll();
 }
 
-void EnergyObserver::at_end(ObservedRun& run) {
+void EnergyObserver::at_end(const ObservedRun& run) {
   if (!run.loaded.config.metrics.energy) return;
   std::vector<RankReading> readings;
   const RankReading own{meter_.reading(), run.ranks.group().local_rank() == 0};

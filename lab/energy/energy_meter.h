@@ -97,10 +97,10 @@ RankReading rank_reading_of(const std::string& text);
 // run it counts from the resume on.
 class EnergyObserver : public TrainingObserver {
  public:
-  void clock_starts(ObservedRun& run) override;
+  void clock_starts(const ObservedRun& run) override;
   void clock_stops() override;
   void before_report() override;
-  void at_end(ObservedRun& run) override;
+  void at_end(const ObservedRun& run) override;
   void add_to_result(nlohmann::ordered_json& result) const override;
 
  private:

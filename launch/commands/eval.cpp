@@ -29,10 +29,7 @@ void run(const EvalArguments& arguments, RunRanks& ranks) {
       ranks.first() ? run_directory_of(arguments.path) : std::filesystem::path();
   auto [_, lock, source, host, changes] = open_for_score(run, arguments.path, arguments.run, "eval");
   ScoreFiles files{run, arguments.resume};
-  if (!changes.empty()) {
-    const std::string weights = weights_of(arguments.path).filename().string();
-    files.directory = trial_folder(run, trial_name("eval", weights, changes));
-  }
+  if (!changes.empty()) files.directory = trial_folder("eval", run, arguments.path, changes);
   if (arguments.resume && ranks.alone() && run.empty()) {
     throw config_error(
         "'{}' is not in a run directory, so no state of an evaluation is kept; leave out --resume.",
@@ -41,7 +38,7 @@ void run(const EvalArguments& arguments, RunRanks& ranks) {
   const EvalResult score = evaluate_loaded(source.loaded, host, source.origin, source.load,
                                            console_of(ranks, arguments.console), files, ranks);
   if (run.empty()) return;
-  note_evaluation(run, arguments.path, source, score, changes);
+  note_score("eval", run, arguments.path, source, score, changes);
   refresh_report(run, arguments.console);
 }
 

@@ -4,58 +4,32 @@
 
 #include "framework/artifact/artifact_run.h"
 #include "framework/core/error.h"
-#include "framework/core/printable.h"
+#include "framework/core/file.h"
+#include "framework/data/shard.h"
 #include "framework/report/run_directory.h"
-#include "framework/report/trials.h"
-#include "launch/commands/trial.h"
 
 namespace mulligan {
 namespace {
 
 namespace fs = std::filesystem;
 
-void warn(const char* what, const Error& error) {
-  print_warning(fmt::format("{}: {}", what, printable(error.what())));
-}
-
-std::string mode_text(const EvalConfig& eval, const EvalResult& score) {
+std::string mode_text(const std::string& command, const EvalConfig& eval, const EvalResult& score) {
+  if (command == "ttt") return "test-time training";
   if (eval.mode == EvalMode::rows) {
     return fmt::format("rows of {} tokens{}", eval.sequence_length, score.masked ? ", masked tokens" : "");
   }
   return fmt::format("windows of {} tokens every {}", eval.sequence_length, eval.stride);
 }
 
-EvaluationRecord evaluation_record(const fs::path& path, const WeightSource& source, const std::string& mode,
-                                   const EvalResult& score) {
-  const fs::path weights = weights_of(path);
-  return {weights.filename().string(),
-          is_artifact(weights),
-          mode,
-          score.val_loss_nats,
-          score.val_bpb,
-          score.tokens,
-          score.bytes,
-          score.seconds,
-          source.origin.sha256,
-          score.byte_rule};
-}
-
-void note_trial(const char* command, const fs::path& run, const fs::path& path, const WeightSource& source,
-                const std::string& mode, const EvalResult& score,
-                const std::vector<TrialRecord::Change>& changes) {
-  TrialRecord trial;
-  trial.command = command;
-  trial.score = evaluation_record(path, source, mode, score);
-  trial.changes = changes;
-  trial.name = trial_name(command, trial.score.weights, changes);
-  try {
-    trial.files_sha256 = files_digests(source.loaded.config.data);
-    write_trial(RunFiles{run}, trial);
-    fmt::print("other settings               '{}': not a score of the run, because of {}\n",
-               (RunFiles{run}.trials() / (trial.name + ".json")).string(), changed_keys(changes));
-  } catch (const Error& error) {
-    warn("the score is not in the run directory", error);
-  }
+// Digests of the validation data and the tokenizer of `data`.
+std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig& data) {
+  std::vector<std::pair<std::string, std::string>> digests;
+  const auto add = [&](const fs::path& file) {
+    digests.emplace_back(file.string(), sha256_hex_of_file(file));
+  };
+  for (const auto& shard : find_shards({data.validation}, DataSplit::validation)) add(shard);
+  if (!data.tokenizer.empty()) add(data.tokenizer);
+  return digests;
 }
 
 }  // namespace
@@ -70,20 +44,28 @@ fs::path run_directory_of(const fs::path& path) {
   return fs::is_directory(path) ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-void note_evaluation(const fs::path& run, const fs::path& path, const WeightSource& source,
-                     const EvalResult& score, const std::vector<TrialRecord::Change>& changes) {
-  const std::string mode = mode_text(source.loaded.config.eval, score);
-  if (!changes.empty()) return note_trial("eval", run, path, source, mode, score, changes);
-  try {
-    add_evaluation(RunFiles{run}.evaluations(), evaluation_record(path, source, mode, score));
-  } catch (const Error& error) {
-    warn("the score is not in the run directory", error);
-  }
+fs::path trial_folder(const std::string& command, const fs::path& run, const fs::path& path,
+                      const std::vector<TrialRecord::Change>& changes) {
+  return RunFiles{run}.trials() / trial_name(command, weights_of(path).filename().string(), changes);
 }
 
-void note_ttt_trial(const fs::path& run, const fs::path& path, const WeightSource& source,
-                    const EvalResult& score, const std::vector<TrialRecord::Change>& changes) {
-  note_trial("ttt", run, path, source, "test-time training", score, changes);
+void note_score(const std::string& command, const fs::path& run, const fs::path& path,
+                const WeightSource& source, const EvalResult& score,
+                const std::vector<TrialRecord::Change>& changes) {
+  const fs::path weights = weights_of(path);
+  const RunConfig& config = source.loaded.config;
+  const EvaluationRecord record{score, weights.filename().string(), source.origin.sha256,
+                                is_artifact(weights), mode_text(command, config.eval, score)};
+  try {
+    if (changes.empty()) return add_evaluation(RunFiles{run}.evaluations(), record);
+    const fs::path folder = trial_folder(command, run, path, changes);
+    write_trial(RunFiles{run},
+                {folder.filename().string(), command, record, changes, files_digests(config.data)});
+    fmt::print("other settings               '{}.json': not a score of the run, because of {}\n",
+               folder.string(), changed_keys(changes));
+  } catch (const Error& error) {
+    print_warning(fmt::format("the score is not in the run directory: {}", error.what()));
+  }
 }
 
 }  // namespace mulligan

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "framework/eval/evaluate.h"
 #include "framework/report/trials.h"
@@ -15,15 +17,15 @@ std::filesystem::path weights_of(const std::filesystem::path& path);
 // The run directory for `path`: `path` itself or the one that holds this file; empty: neither.
 std::filesystem::path run_directory_of(const std::filesystem::path& path);
 
-// Adds a score to the run's evaluations.jsonl. With `changes` from the run's settings, it writes the score to `trials/`
-// instead and prints a message. `path` is what was scored. A failure is a warning on stderr, since the score was printed.
-void note_evaluation(const std::filesystem::path& run, const std::filesystem::path& path,
-                     const WeightSource& source, const EvalResult& score,
-                     const std::vector<TrialRecord::Change>& changes);
+// The folder for files of a score under other settings: `RUN/trials/NAME`.
+std::filesystem::path trial_folder(const std::string& command, const std::filesystem::path& run,
+                                   const std::filesystem::path& path,
+                                   const std::vector<TrialRecord::Change>& changes);
 
-// Writes a score of test-time training to `trials/` and logs it, as above.
-void note_ttt_trial(const std::filesystem::path& run, const std::filesystem::path& path,
-                    const WeightSource& source, const EvalResult& score,
-                    const std::vector<TrialRecord::Change>& changes);
+// Adds a score of "eval" to the run's evaluations.jsonl. With `changes` from the run's settings, it writes a score of "eval" or "ttt" to
+// `trials/` instead and prints a message. `path` is what was scored. A failure is a warning on stderr, since the score was printed.
+void note_score(const std::string& command, const std::filesystem::path& run,
+                const std::filesystem::path& path, const WeightSource& source, const EvalResult& score,
+                const std::vector<TrialRecord::Change>& changes);
 
 }  // namespace mulligan

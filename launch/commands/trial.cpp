@@ -4,7 +4,6 @@
 #include "framework/config/config_report.h"
 #include "framework/core/file.h"
 #include "framework/core/sha256.h"
-#include "framework/data/shard.h"
 #include "framework/eval/evaluate.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/weight_origin.h"
@@ -103,20 +102,6 @@ std::vector<TrialRecord::Change> changes_from_run(const fs::path& run, const fs:
   }
   add_changed_contents(used.config, origin, changes);
   return changes;
-}
-
-std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig& data) {
-  std::vector<std::pair<std::string, std::string>> digests;
-  const auto add = [&](const fs::path& file) {
-    digests.emplace_back(file.string(), sha256_hex_of_file(file));
-  };
-  for (const auto& shard : find_shards({data.validation}, DataSplit::validation)) add(shard);
-  if (!data.tokenizer.empty()) add(data.tokenizer);
-  return digests;
-}
-
-fs::path trial_folder(const fs::path& run, const std::string& name) {
-  return RunFiles{run}.trials() / name;
 }
 
 }  // namespace mulligan

@@ -39,10 +39,4 @@ OpenedScore open_for_score(const std::filesystem::path& run, const std::string& 
 void keep_in_run(const OpenedScore& score, const std::filesystem::path& file, const std::string& text,
                  const ConsoleOptions& console);
 
-// Digests of the validation data and the tokenizer of `data`.
-std::vector<std::pair<std::string, std::string>> files_digests(const DataConfig& data);
-
-// The folder for files of a score under other settings: `RUN/trials/NAME`.
-std::filesystem::path trial_folder(const std::filesystem::path& run, const std::string& name);
-
 }  // namespace mulligan

@@ -60,10 +60,9 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   if (!in_run) changes.clear();  // the result is no run's
   std::optional<DirectoryLock> lock;
   if (!changes.empty()) {
-    const std::string weights = weights_of(arguments.path).filename().string();
     lock.emplace(run, "ttt", DirectoryLock::Kind::shared);  // other settings: the run's own files stay
     remove_temporary_leftovers(run);
-    options.directory = trial_folder(run, trial_name("ttt", weights, changes));
+    options.directory = trial_folder("ttt", run, arguments.path, changes);
   }
   if (arguments.resume && ranks.alone() && options.directory.empty()) {
     throw config_error(
@@ -74,7 +73,7 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
   options.resume = arguments.resume;
   PluginHost host = arguments.run.plugin_host();
   const TttResult result = run_ttt(source.loaded, host, source.origin, source.load, options, &ranks);
-  if (!changes.empty()) note_ttt_trial(run, arguments.path, source, result.with, changes);
+  if (!changes.empty()) note_score("ttt", run, arguments.path, source, result.with, changes);
   if (in_run) refresh_report(run, arguments.console);
 }
 

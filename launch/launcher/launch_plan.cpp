@@ -176,18 +176,11 @@ void set_secret(LaunchPlan& plan) {
   plan.secret = random_secret();
 }
 
-std::string own_program() {
-  std::error_code failed;
-  const fs::path path = fs::read_symlink("/proc/self/exe", failed);
-  if (failed) throw run_error("cannot find this program's own file: {}.", failed.message());
-  return path.string();
-}
-
 void set_command(LaunchPlan& plan) {
   plan.program = plan.command.front();
   if (plan.program == "launch") throw config_error("launch cannot start itself; name what each rank runs.");
   if (plan.program.find('/') != std::string::npos) return;
-  plan.program = own_program();  // a command of ours
+  plan.program = fs::read_symlink("/proc/self/exe").string();  // a command of ours
   plan.command.insert(plan.command.begin(), "mulligan");
 }
 

@@ -81,7 +81,7 @@ void NodeGroup::meet_others() {
   options.wedged = options.first_step = options.slow = std::numeric_limits<double>::infinity();
   options.log = [this](const std::string& line) { note_line(line); };
   channel_ = meet(environment_of(plan_), std::move(options));
-  channel_->on_verdict([this](const Verdict&) {
+  channel_->watch(this, {}, [this](const Verdict&) {
     const std::lock_guard lock(mutex_);
     news_.broken = true;
     wake(wakeup_);
@@ -120,7 +120,7 @@ void NodeGroup::listen(const std::string& key) {
     const std::lock_guard lock(mutex_);
     news_.told = std::atoi(value.c_str());
   } catch (const Error&) {
-    return;  // a launcher is lost, and on_verdict() has reported it
+    return;  // a launcher is lost, which the verdict has reported
   }
   wake(wakeup_);
 }

@@ -8,8 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-
-#include "framework/core/file.h"
+#include <utility>
 
 namespace mulligan {
 
@@ -90,33 +89,23 @@ std::string_view without_end(std::string_view line) {
 }  // namespace
 
 RankOutput::RankOutput(int rank, int shown, const std::filesystem::path& log, LaunchConsole& console)
-    : rank_(rank),
-      shown_(shown),
-      log_path_(log),
-      log_(open_own_file(log, FileStart::append)),
-      console_(console) {}
+    : rank_(rank), shown_(shown), log_path_(log), log_(log, FileStart::append), console_(console) {}
 
 void RankOutput::log_line(std::string_view text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), log_.get()) == text.size() &&
-                       std::fputc('\n', log_.get()) != EOF;
-  if (!written) log_failed_ = true;
+  (unlogged_ += text) += '\n';
 }
 
 void RankOutput::flush_log() {
-  if (std::fflush(log_.get()) != 0) log_failed_ = true;
+  if (log_.write(std::exchange(unlogged_, {})) != 0) log_failed_ = true;
 }
 
-RankOutput::~RankOutput() {
-  for (const Source& source : sources_) ::close(source.descriptor);
-}
-
-void RankOutput::add(int descriptor, RankStream stream, bool terminal) {
-  sources_.push_back({descriptor, stream, terminal, {}});
+void RankOutput::add(Descriptor descriptor, RankStream stream, bool terminal) {
+  sources_.push_back({std::move(descriptor), stream, terminal, {}});
 }
 
 std::vector<int> RankOutput::descriptors() const {
   std::vector<int> all;
-  for (const Source& source : sources_) all.push_back(source.descriptor);
+  for (const Source& source : sources_) all.push_back(source.descriptor.number());
   return all;
 }
 
@@ -124,7 +113,6 @@ void RankOutput::read() {
   std::erase_if(sources_, [this](Source& source) {
     if (read_some(source)) return false;
     if (!source.begun.empty()) end_line(source);
-    ::close(source.descriptor);
     return true;
   });
   flush_log();
@@ -134,7 +122,6 @@ void RankOutput::finish() {
   for (Source& source : sources_) {
     while (read_piece(source) > 0) continue;
     if (!source.begun.empty()) end_line(source);
-    ::close(source.descriptor);
   }
   sources_.clear();
   flush_log();
@@ -152,7 +139,7 @@ bool RankOutput::read_some(Source& source) {
 
 ssize_t RankOutput::read_piece(Source& source) {
   char bytes[4096];
-  const ssize_t count = ::read(source.descriptor, bytes, sizeof bytes);
+  const ssize_t count = ::read(source.descriptor.number(), bytes, sizeof bytes);
   if (count > 0) take(source, {bytes, static_cast<std::size_t>(count)});
   return count;
 }

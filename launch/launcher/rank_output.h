@@ -1,13 +1,12 @@
 // RankOutput: what one rank writes, on its way to its log and to the terminal.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "framework/core/own_file.h"
 #include "framework/report/console.h"
 
 namespace mulligan {
@@ -71,10 +70,9 @@ class RankOutput {
   // streams in order of arrival; an existing file is continued. Throws run_error where it cannot be opened.
   RankOutput(int rank, int shown, const std::filesystem::path& log, LaunchConsole& console);
   RankOutput(RankOutput&&) = default;
-  ~RankOutput();
 
   // Takes over a descriptor to read from. `terminal`: the rank draws on a terminal of its own there.
-  void add(int descriptor, RankStream stream, bool terminal);
+  void add(Descriptor descriptor, RankStream stream, bool terminal);
   // The descriptors that may have something to read.
   std::vector<int> descriptors() const;
   // Reads what is there without waiting, and closes what has ended.
@@ -91,7 +89,7 @@ class RankOutput {
 
  private:
   struct Source {
-    int descriptor;
+    Descriptor descriptor;
     RankStream stream;
     bool terminal;
     std::string begun;  // of a line
@@ -102,11 +100,9 @@ class RankOutput {
   void end_line(Source& source);
 
   int rank_, shown_;
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::filesystem::path log_path_;
-  std::unique_ptr<std::FILE, Close> log_;
+  OwnFile log_;
+  std::string unlogged_;  // lines until flush_log()
   bool log_failed_ = false;
   LaunchConsole& console_;
   std::vector<Source> sources_;

@@ -20,24 +20,6 @@
 namespace mulligan {
 namespace {
 
-// Descriptor that closes itself unless it is handed on.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  void reset(int number = -1) {
-    if (number_ >= 0) ::close(number_);
-    number_ = number;
-  }
-  int release() { return std::exchange(number_, -1); }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
-
 Error refusal(const char* what) {
   return run_error("the system refuses {} for a rank: {}.", what, std::strerror(errno));
 }
@@ -50,19 +32,19 @@ struct Stream {
 void make_pipe(Stream& stream) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw refusal("a pipe");
-  stream.ours.reset(ends[0]);
-  stream.theirs.reset(ends[1]);
+  stream.ours = Descriptor(ends[0]);
+  stream.theirs = Descriptor(ends[1]);
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
 void make_terminal(Stream& stream) {
-  stream.ours.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
+  stream.ours = Descriptor(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK));
   char name[128];
   if (stream.ours.number() < 0 || ::grantpt(stream.ours.number()) != 0 ||
       ::unlockpt(stream.ours.number()) != 0 || ::ptsname_r(stream.ours.number(), name, sizeof name) != 0) {
     throw refusal("a terminal");
   }
-  stream.theirs.reset(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  stream.theirs = Descriptor(::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC));
   termios settings{};
   if (stream.theirs.number() < 0 || ::tcgetattr(stream.theirs.number(), &settings) != 0) {
     throw refusal("a terminal");
@@ -139,7 +121,7 @@ pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector
            failure.theirs.number());
   }
   ::setpgid(process, process);  // parent and child both call it, since either may come first
-  failure.theirs.reset();
+  failure.theirs = Descriptor();
   ::fcntl(failure.ours.number(), F_SETFL, 0);
   int reason = 0;
   if (::read(failure.ours.number(), &reason, sizeof reason) == sizeof reason) {
@@ -147,8 +129,8 @@ pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector
     throw config_error("'{}' cannot be started: {}; name a command of mulligan or the path of a program.",
                        plan.program, std::strerror(reason));
   }
-  output.add(out.ours.release(), RankStream::output, live);
-  if (errors.ours.number() >= 0) output.add(errors.ours.release(), RankStream::errors, false);
+  output.add(std::move(out.ours), RankStream::output, live);
+  if (errors.ours.number() >= 0) output.add(std::move(errors.ours), RankStream::errors, false);
   return process;
 }
 

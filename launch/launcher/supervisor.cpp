@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "framework/core/descriptor.h"
 #include "framework/core/stop_request.h"
 #include "launch/launcher/guard.h"
 #include "launch/launcher/local_ranks.h"
@@ -19,10 +20,6 @@ class Supervisor {
  public:
   Supervisor(const LaunchPlan& plan, const GuardLine& guard)
       : plan_(plan), guard_(guard), ranks_(plan, console_), children_(watch_children()) {}
-  ~Supervisor() { ::close(children_); }
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
-
   LaunchOutcome run() {
     if (plan_.nodes > 1) meet_launchers();
     for (int attempt = 0;; ++attempt) {
@@ -46,12 +43,12 @@ class Supervisor {
   }
 
  private:
-  static int watch_children() {
+  static Descriptor watch_children() {
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
-    const int descriptor = ::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (descriptor < 0) throw run_error("the system refuses a signalfd: {}.", std::strerror(errno));
+    Descriptor descriptor(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (descriptor.number() < 0) throw run_error("the system refuses a signalfd: {}.", std::strerror(errno));
     return descriptor;
   }
 
@@ -92,7 +89,7 @@ class Supervisor {
 
   // Waits for something to happen, at most so long, and deals with it.
   void turn(int milliseconds) {
-    std::vector<pollfd> waited = {{guard_.descriptor(), POLLIN, 0}, {children_, POLLIN, 0}};
+    std::vector<pollfd> waited = {{guard_.descriptor(), POLLIN, 0}, {children_.number(), POLLIN, 0}};
     for (const RankStream stream : {RankStream::output, RankStream::errors}) {
       const OutputQueue& queue = console_.queue(stream);
       if (!queue.empty()) waited.push_back({queue.descriptor(), POLLOUT, 0});
@@ -104,7 +101,7 @@ class Supervisor {
     if (group_) take_news();
     ranks_.read();
     signalfd_siginfo ignored{};
-    while (::read(children_, &ignored, sizeof ignored) > 0) continue;
+    while (::read(children_.number(), &ignored, sizeof ignored) > 0) continue;
     const bool failed_before = ranks_.failed();
     ranks_.reap();
     if (group_ && ranks_.failed() && !failed_before) group_->tell(0);
@@ -154,7 +151,7 @@ class Supervisor {
   LaunchConsole console_;
   LocalRanks ranks_;
   NodeGroup* group_ = nullptr;  // where there are several nodes
-  int children_;
+  Descriptor children_;
   int signal_ = 0;  // the first that asked for an end
   bool given_up_ = false;
 };

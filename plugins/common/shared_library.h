@@ -17,11 +17,15 @@ class SharedLibrary {
   void* symbol(const char* name) const;
   // The file that was opened, for messages.
   std::string file() const;
-  // function = symbol(name), in the function's own type.
-  template <typename Function>
-  void bind(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(symbol(name));
-  }
+  // symbol(name) as a pointer to a function of any type.
+  struct Symbol {
+    void* address;
+    template <typename Function>
+    operator Function*() const {
+      return reinterpret_cast<Function*>(address);
+    }
+  };
+  Symbol operator[](const char* name) const { return {symbol(name)}; }
 
  private:
   std::string what_, remedy_;

@@ -64,7 +64,7 @@ void read_frames(std::string_view input) {
              FailureReport, Verdict, Farewell>(whole[i]);
     FrameReader again;
     again.allow_large_messages();
-    again.add(to_frames(whole[i].kind, whole[i].payload));
+    again.add(to_frame(whole[i].kind, whole[i].payload));
     require(again.next()->payload == whole[i].payload, "a message is not written as it was read");
   }
 }
@@ -72,11 +72,10 @@ void read_frames(std::string_view input) {
 void judge(ControlMessage answer, bool proven) {
   const Greeting greeting;
   const auto hello = unless_refused([&] { return read_message<Hello>(answer); });
-  if (proven && hello && hello->rank < 1000) {
-    const RunIdentity claimed{hello->run_id, hello->address, hello->restart_count, hello->world_size,
-                              our_run.secret};
-    const RankName name{static_cast<int>(hello->rank), hello->host, hello->process};
-    Hello right = *answer_greeting({Greeting::kind, to_wire(greeting)}, claimed, name, hello->nonce);
+  if (proven && hello && hello->name.rank < 1000) {
+    RunIdentity claimed = hello->run;
+    claimed.secret = our_run.secret;
+    Hello right = *answer_greeting({Greeting::kind, to_wire(greeting)}, claimed, hello->name, hello->nonce);
     right.mark = hello->mark;
     answer.payload = to_wire(right);
   }
@@ -86,8 +85,9 @@ void judge(ControlMessage answer, bool proven) {
     require(!judgement.sentence.empty(), "a refusal without a sentence");
     return;
   }
-  require(hello && hello->rank < our_run.world_size && hello->world_size == our_run.world_size &&
-              hello->run_id == our_run.run_id && judgement.authentic,
+  require(hello && static_cast<std::uint32_t>(hello->name.rank) < our_run.world_size &&
+              hello->run.world_size == our_run.world_size && hello->run.run_id == our_run.run_id &&
+              judgement.authentic,
           "a stranger was taken up");
 }
 

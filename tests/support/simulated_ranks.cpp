@@ -24,7 +24,7 @@ class SimulatedRanks::SimulatedLink final : public Link {
     peer_address = own_address = "127.0.0.1";
     peer_on_loopback = true;
   }
-  void send(Frames frames) override {
+  void send(Frame frames) override {
     ranks_.bytes_ += frames->size();
     ranks_.buffers_.insert(frames.get());
     last_ = std::move(frames);
@@ -48,13 +48,13 @@ class SimulatedRanks::SimulatedLink final : public Link {
   void receive(const ControlMessage& message) {
     if (const auto take = on_message) take(message);
   }
-  const Frames& last() const { return last_; }
+  const Frame& last() const { return last_; }
   bool is_rank() const { return is_rank_; }
 
  private:
   SimulatedRanks& ranks_;
   int rank_;
-  Frames last_;
+  Frame last_;
   bool is_rank_ = false;
 };
 
@@ -68,7 +68,7 @@ SimulatedRanks::SimulatedRanks(int size) : size_(size) {
     if (message.kind == CallResult::kind) ++done_;
     if (message.kind == Verdict::kind) ADD_FAILURE() << read_message<Verdict>(message).sentence;
   };
-  callbacks.log = [](const std::string&) {};
+  options.log = [](const std::string&) {};
   callbacks.pulse = [] { return Heartbeat{}; };
   hub_ = std::make_unique<ControlServer>(loop_, environment, options, callbacks);
   on_loop([&] {

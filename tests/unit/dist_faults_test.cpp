@@ -66,7 +66,8 @@ TEST(Faults, AnExceptionOfOneRankIsKnownToAll) {
   for (const int culprit : {0, 2}) {
     std::atomic<int> told = 0;
     const auto outcomes = RankGroup(3).in_threads([&](ControlChannel& channel) {
-      channel.on_verdict([&](const Verdict& verdict) { told += verdict.culprit == culprit ? 1 : 100; });
+      channel.watch(&channel, {},
+                    [&](const Verdict& verdict) { told += verdict.culprit == culprit ? 1 : 100; });
       channel.barrier();
       if (channel.rank() == culprit) throw data_error("shard x is damaged.");
       wait_for_ever(channel);
@@ -91,7 +92,7 @@ TEST(Faults, LaterCallsFailAtOnce) {
         sentence_of(ExitCode::peer_failed, [&] { call(); });
       }
       int told = 0;
-      channel.on_verdict([&](const Verdict&) { ++told; });
+      channel.watch(&channel, {}, [&](const Verdict&) { ++told; });
       EXPECT_EQ(told, 1) << "also who asks later is told";
       throw;
     }
@@ -157,7 +158,7 @@ TEST(Faults, ACallIntoALibraryThatNeverReturnsEndsTheRun) {
       ++channel.progress().steps;
       channel.barrier();
       if (on_all || channel.rank() == 1) {
-        const CommunicatorCall call(channel.progress());
+        const CommunicatorCall call(&channel.progress());
         pause();
       }
       wait_for_ever(channel);
@@ -177,10 +178,10 @@ TEST(Faults, CountingAndAbortingThatNeverReturnEndTheRun) {
   const auto outcomes = group.in_processes([&](ControlChannel& channel) {
     ++channel.progress().steps;
     if (channel.rank() == 1) {
-      channel.count_transfers([]() -> TransferCount {
+      const auto count = []() -> TransferCount {
         for (;;) pause();
-      });
-      channel.on_verdict([](const Verdict&) {
+      };
+      channel.watch(&channel, count, [](const Verdict&) {
         for (;;) pause();
       });
     }
@@ -188,7 +189,7 @@ TEST(Faults, CountingAndAbortingThatNeverReturnEndTheRun) {
       channel.barrier();
       sleep_milliseconds(20);
     }
-    if (channel.rank() == 1) channel.count_transfers({});
+    if (channel.rank() == 1) channel.forget(&channel);
     wait_for_ever(channel);
   });
   EXPECT_EQ(outcomes[0].code, peer) << outcomes[0].sentence;
@@ -203,7 +204,7 @@ TEST(Faults, AProcessAloneIsWatchedToo) {
   group.options.watchdog = 1;
   const auto outcomes = group.in_processes([&](ControlChannel& channel) {
     ++channel.progress().steps;
-    const CommunicatorCall call(channel.progress());
+    const CommunicatorCall call(&channel.progress());
     for (;;) pause();
   });
   EXPECT_EQ(outcomes[0].code, failed);
@@ -214,7 +215,7 @@ TEST(Faults, ARankThatStandsStillWhileOthersWait) {
   group.options.wedged = 0.5;
   std::atomic<bool> over = false;
   const auto outcomes = group.in_threads([&](ControlChannel& channel) {
-    channel.on_verdict([&](const Verdict&) { over = true; });
+    channel.watch(&channel, {}, [&](const Verdict&) { over = true; });
     channel.progress().steps = 1;
     channel.barrier();
     if (channel.rank() != 1) wait_for_ever(channel);
@@ -235,7 +236,7 @@ TEST(Faults, AnAbortedTransferNeverFailsBeforeItsVerdict) {
       channel.barrier();
       if (channel.rank() == 0) wait_for_ever(channel);
       std::atomic<bool> over = false;
-      channel.on_verdict([&](const Verdict&) { over = true; });
+      channel.watch(&channel, {}, [&](const Verdict&) { over = true; });
       std::vector<std::jthread> crowd;  // in front of the lock that the verdict waits for
       for (int i = 0; i < 8; ++i)
         crowd.emplace_back([&] {
@@ -254,7 +255,7 @@ TEST(Faults, TransfersThatNobodyFinishes) {
   group.options.wedged = 0.5;
   const auto outcomes = group.in_threads([&](ControlChannel& channel) {
     channel.progress().steps = 1;
-    channel.count_transfers([] { return TransferCount{8, 7}; });
+    channel.watch(&channel, [] { return TransferCount{8, 7}; }, {});
     while (!channel.verdict()) sleep_milliseconds(10);
     channel.barrier();
   });
@@ -375,11 +376,10 @@ void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
 
 TEST(Faults, NonsenseFromARankEndsTheRun) {
   const std::vector<std::string> nonsense{
-      std::string("\xff\xff\xff\x7f\x05\x00", 6),           // a frame of 2 GB
-      std::string("\x01\x00\x10\x00\x05\x00", 6),           // one byte more than 1 MiB
-      std::string("\x00\x00\x00\x00\x63\x00", 6),           // a kind that there is not
-      std::string("\x02\x00\x00\x00\x05\x00xx", 8),         // a heartbeat of two bytes
-      std::string("\x00\x00\x00\x00\x05\x07", 6),           // a flag that there is not
+      std::string("\xff\xff\xff\x7f\x05", 5),               // a frame of 2 GB
+      std::string("\x01\x00\x00\x10\x05", 5),               // one byte more than 256 MiB
+      std::string("\x00\x00\x00\x00\x63", 5),               // a kind that there is not
+      std::string("\x02\x00\x00\x00\x05xx", 7),             // a heartbeat of two bytes
       write_message(Greeting{}),                            // not now
       write_message(Arrival{9, CallKind::all_gather, ""}),  // a call too early
   };
@@ -399,9 +399,9 @@ TEST(Faults, StrangersOnThePortDisturbNobody) {
   const std::vector<std::string> garbage{
       "GET / HTTP/1.1\r\n\r\n",
       std::string(100000, 'x'),
-      std::string("\xff\xff\xff\x7f\x02\x00", 6),
-      std::string("\x04\x00\x00\x00\x02\x00mull", 10),
-      std::string("\x00\x00\x00\x00\x02\x01", 6),
+      std::string("\xff\xff\xff\x7f\x02", 5),
+      std::string("\x04\x00\x00\x00\x02mull", 9),
+      std::string("\x00\x00\x00\x00\x02", 5),
       write_message(Farewell{}),
       write_message(FailureReport{FailureCause::own, "no rank says so"}),
       write_message(Hello{}).substr(0, 100),

@@ -71,7 +71,7 @@ TEST(Meeting, TheSecretIsNotKnownToWhoOnlyListens) {
     RawConnection connection(listener.accept());
     connection.send(write_message(Greeting{}));
     const auto hello = read_message<Hello>(connection.receive());
-    EXPECT_EQ(hello.run_id, "test");
+    EXPECT_EQ(hello.run.run_id, "test");
     connection.send(write_message(Welcome{}));
     connection.wait_for_end();
   });

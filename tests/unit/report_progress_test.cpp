@@ -266,10 +266,10 @@ TEST(MetricsFile, ARunThatGoesOnKeepsTheRecordsUpToItsCheckpoint) {
     file.memory({});
     for (std::int64_t i = 1; i <= 8; ++i) {
       file.step(step(i));
-      if (i % 3 == 0) file.validation({i, 3.0, 1.0, 10, 20, 0.1, "validate", false});
+      if (i % 3 == 0) file.validation({{3.0, 1.0, 10, 20, 0.1}, i});
       file.restart(i, "all", 1, 0.1);
     }
-    file.validation({8, 3.0, 1.0, 10, 20, 0.1, "evaluate", false});
+    file.validation({{3.0, 1.0, 10, 20, 0.1}, 8, "evaluate"});
   }
   MetricsFile(path, 6).resume(6, "here");
   const MetricsHistory kept = read_metrics(path);
@@ -296,7 +296,7 @@ TEST(MetricsFile, TheEventFileGrowsWithTheRunAndBeginsAnewWithItsResume) {
     file.step(step(1));
     const std::size_t one = events().size();
     EXPECT_GT(one, empty);
-    file.validation({1, 3.0, 1.0, 10, 20, 0.1, "validate", false});
+    file.validation({{3.0, 1.0, 10, 20, 0.1}, 1});
     EXPECT_GT(events().size(), one);
     EXPECT_NE(events().find("val_bpb"), std::string::npos);
     file.step(step(2));

@@ -21,7 +21,7 @@ LedgerEntry trained(double seconds) {
   return {LedgerStage::train,
           {{"setup", 3}, {"train", seconds}, {"evaluate", 20}},
           {},
-          {{"before quantisation", {200, 100, 300, 2, 0.96, 20}}}};
+          {{"before quantisation", {{2, 0.96, 100, 300, 20}, 200}}}};
 }
 LedgerEntry quantised(std::uint64_t artifact, std::uint64_t source) {
   LedgerEntry entry{LedgerStage::quantize,
@@ -35,8 +35,8 @@ LedgerEntry adapted(double seconds) {
   return {LedgerStage::ttt,
           {{"ttt_setup", 1}, {"ttt_plain", 10}, {"ttt", seconds}},
           {},
-          {{"after quantisation", {210, 100, 300, 2.1, 1.01, 10}},
-           {"after test-time training", {190, 100, 300, 1.9, 0.91, seconds}}}};
+          {{"after quantisation", {{2.1, 1.01, 100, 300, 10}, 210}},
+           {"after test-time training", {{1.9, 0.91, 100, 300, seconds}, 190}}}};
 }
 
 RunLedger whole(double train, std::uint64_t artifact, std::uint64_t source, double ttt) {

@@ -15,6 +15,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/own_file.h"
 #include "framework/core/shell.h"
 #include "framework/core/stop_request.h"
 #include "framework/data/shard.h"
@@ -32,10 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using record::SeedRun;
 using record::SeedStage;
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 // The command of a stage.
 std::vector<std::string> stage_command(const RecordStages& stages, SeedStage stage, const SeedRun& run) {
@@ -120,10 +117,9 @@ LoadedConfig RecordStages::load(const SeedRun& seed) const {
 void RecordStages::make(SeedStage stage, const SeedRun& seed) const {
   throw_if_stopping();
   const std::string where = fmt::format("seed {}, {}: ", seed.seed, record::stage_text(stage));
-  const std::unique_ptr<std::FILE, CloseFile> file(open_own_file(seed.log, FileStart::append));
+  OwnFile file(seed.log, FileStart::append);
   const auto show = [&](std::string_view bytes) {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() ||
-        std::fflush(file.get()) != 0)
+    if (file.write(bytes) != 0)
       throw run_error("cannot write to '{}'; free space there and start the record again.",
                       seed.log.string());
     if (!console.quiet) show_bytes(console, bytes);

@@ -40,7 +40,7 @@ void say(RunLog& log, const std::vector<Finding>& findings, CheckOutcome least) 
 struct SeenRows {
   std::vector<Batch> given, received;
 };
-SeenRows see_rows(ObservedRun& run) {
+SeenRows see_rows(const ObservedRun& run) {
   SeenRows seen;
   TrainingEngine& engine = run.phases.engine();
   const LoaderPosition here = run.rows.position();
@@ -59,7 +59,7 @@ SeenRows see_rows(ObservedRun& run) {
 }
 
 // The run's own evaluation, where one pass of it takes moments.
-std::optional<Finding> own_evaluation(ObservedRun& run, const Batch& row) {
+std::optional<Finding> own_evaluation(const ObservedRun& run, const Batch& row) {
   TrainingDevice& device = run.phases.device();
   Evaluator* evaluator = device.programs->evaluator();
   if (!evaluator || !run.validation) return {};
@@ -95,7 +95,7 @@ SeenData see_data_of(const ObservedRun& run) {
 }
 
 // On plugins of its own, so that the run's memory stays what its plan says.
-std::vector<Finding> model_findings(ObservedRun& run, const Batch& row, double floor_nats) {
+std::vector<Finding> model_findings(const ObservedRun& run, const Batch& row, double floor_nats) {
   const RunConfig& config = run.loaded.config;
   const RunPlugins plugins = make_phase_plugins(run.loaded, run.host, run.phases.device().section);
   Backend& backend = *plugins.backend;
@@ -163,7 +163,7 @@ Samples samples_of(const ObservedRun& run, std::string (*tensor)(std::string_vie
 
 }  // namespace
 
-void RunDoctor::examine_start(ObservedRun& run) {
+void RunDoctor::examine_start(const ObservedRun& run) {
   const RunConfig& config = run.loaded.config;
   const auto start = std::chrono::steady_clock::now();
   SeenData data = see_data_of(run);
@@ -200,7 +200,7 @@ void RunDoctor::examine_start(ObservedRun& run) {
 }
 
 // Of the first rank, whose rows, weights and device are like the others'.
-void RunDoctor::before_first_step(ObservedRun& run) {
+void RunDoctor::before_first_step(const ObservedRun& run) {
   level_ = run.loaded.config.doctor.level;
   if (level_ == DoctorLevel::off) return;
   run.phases.device().programs->refresh_scored_weights();  // by all ranks, which may have slices of them
@@ -218,7 +218,7 @@ void RunDoctor::before_first_step(ObservedRun& run) {
   run.ledger.enter(before);
 }
 
-void RunDoctor::at_end(ObservedRun& run) {
+void RunDoctor::at_end(const ObservedRun& run) {
   const RunConfig& config = run.loaded.config;
   if (level_ == DoctorLevel::off || !run.ranks.first()) return;
   std::vector<Finding> found;

@@ -17,15 +17,15 @@ class RunDoctor : public TrainingObserver {
   // The checks with a star in docs/doctor.md, and with level "all" those of examine(). Writes each finding that did not pass
   // to the log. State, data position and weights are afterwards as they were. Throws run_error naming the first check that
   // failed, unless `force`.
-  void before_first_step(ObservedRun& run) override;
+  void before_first_step(const ObservedRun& run) override;
   // D26 to D28, D36 and D38 to D40: said and recorded, never fatal.
-  void at_end(ObservedRun& run) override;
+  void at_end(const ObservedRun& run) override;
   void add_to_result(nlohmann::ordered_json& result) const override;
   // What failed.
   void last_words(RunLog& log) const override;
 
  private:
-  void examine_start(ObservedRun& run);
+  void examine_start(const ObservedRun& run);
 
   bool force_;
   // Of the first rank.

@@ -118,8 +118,8 @@ std::vector<Point> validation_bpb(const RunRecord& run) {
 std::optional<double> bpb_of_nats(const RunRecord& run) {
   if (!trains_cross_entropy(run) || run.metrics.validations.empty()) return {};
   const ValidationRecord& last = run.metrics.validations.back();
-  if (last.val_bytes == 0) return {};
-  return static_cast<double>(last.val_tokens) / static_cast<double>(last.val_bytes) / std::numbers::ln2;
+  if (last.bytes == 0) return {};
+  return static_cast<double>(last.tokens) / static_cast<double>(last.bytes) / std::numbers::ln2;
 }
 
 std::vector<Point> running_ttt_score(const ResultValue& ttt, bool with) {

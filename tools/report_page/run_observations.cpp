@@ -78,9 +78,9 @@ std::string window_of(const RunRecord& run, const Metric& metric) {
   const ResultValue& result = run.result;
   // A mean over other steps is another figure: over the first ones, which are the worst, or over a later part.
   std::string text =
-      metric.window == Metric::training   ? fmt::format("steps 0 to {:.0f}", result.number("steps", 0))
-      : metric.window == Metric::artifact ? scored(static_cast<double>(run.quantized()->val_tokens),
-                                                   static_cast<double>(run.quantized()->val_bytes))
+      metric.window == Metric::training ? fmt::format("steps 0 to {:.0f}", result.number("steps", 0))
+      : metric.window == Metric::artifact
+          ? scored(static_cast<double>(run.quantized()->tokens), static_cast<double>(run.quantized()->bytes))
       : metric.window == Metric::adaptation
           ? scored(run.ttt.number("with_ttt/tokens", 0), run.ttt.number("with_ttt/bytes", 0))
           : scored(result.number("val_tokens", 0), result.number("val_bytes", 0));

@@ -106,7 +106,7 @@ double RunRecord::number(std::string_view key) const {
 std::optional<double> RunRecord::figure(std::string_view name) const {
   if (name == "quantised_bpb") {
     const EvaluationRecord* score = quantized();
-    return score && score->val_bytes > 0 ? std::optional(score->val_bpb) : std::nullopt;
+    return score && score->bytes > 0 ? std::optional(score->val_bpb) : std::nullopt;
   }
   if (name == "ttt_bpb") return scores_bits(ttt) ? ttt_score(ttt) : std::nullopt;
   return (name == "artifact_bytes" ? quantize : result).number(name);

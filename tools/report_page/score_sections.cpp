@@ -70,8 +70,8 @@ std::string scores(const RunRecord& run) {
         result.number("val_bpb", NAN), result.number("val_tokens", 0), result.number("val_bytes", 0));
   }
   for (const EvaluationRecord& e : run.evaluations) {
-    row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.val_tokens),
-        static_cast<double>(e.val_bytes));
+    row(e.weights, e.mode, e.val_loss_nats, e.val_bpb, static_cast<double>(e.tokens),
+        static_cast<double>(e.bytes));
   }
   Table trials{{"trial", "what", "other settings", "val_bpb", "val_loss, nats", "tokens"}, "lllr"};
   for (const TrialRecord& trial : run.trials) {
@@ -79,10 +79,10 @@ std::string scores(const RunRecord& run) {
     for (const TrialRecord::Change& change : trial.changes)
       changes.push_back(fmt::format("{} = {}", change.key, change.trial.empty() ? "(none)" : change.trial));
     const EvaluationRecord& score = trial.score;
-    trials.rows.push_back(
-        {trial.name, score.weights + ", " + score.mode, fmt::format("{}", fmt::join(changes, ", ")),
-         score_text(score.val_bpb, static_cast<double>(score.val_bytes)), score_text(score.val_loss_nats),
-         count_text(static_cast<double>(score.val_tokens))});
+    trials.rows.push_back({trial.name, score.weights + ", " + score.mode,
+                           fmt::format("{}", fmt::join(changes, ", ")),
+                           score_text(score.val_bpb, static_cast<double>(score.bytes)),
+                           score_text(score.val_loss_nats), count_text(static_cast<double>(score.tokens))});
   }
   if (own.rows.empty() && trials.rows.empty()) return {};
   const std::string html = scored_notes(run) + html_of(own);

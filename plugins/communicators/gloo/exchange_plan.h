@@ -66,7 +66,7 @@ struct Plan {
   void place(char* workspace);
 };
 
-// Throws std::runtime_error where a collective is none that can be done.
+// The host has checked the collectives (mlg_collective).
 Plan make_plan(std::span<const sdk::Collective> list, int rank, int size);
 
 }  // namespace mulligan::gloo_ranks

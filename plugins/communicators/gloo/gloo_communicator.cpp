@@ -45,9 +45,7 @@ void GlooCommunicator::open(const sdk::Group& group, const mlg_queue& queue, dou
   rank_ = group.rank();
   size_ = group.size();
   if (size_ > 1) {
-    const bool local = group.local_size() == group.size();
-    auto mesh =
-        std::make_unique<Mesh>(group, listen_address(group.interface_name(), local), milliseconds(seconds));
+    auto mesh = std::make_unique<Mesh>(group, milliseconds(seconds));
     {
       const std::lock_guard lock(mutex_);
       require_sound();
@@ -123,11 +121,6 @@ void GlooCommunicator::release(void* prepared) noexcept {
   delete batch;
 }
 
-void GlooCommunicator::fail(std::string sentence) {
-  const std::lock_guard lock(mutex_);
-  if (failure_.empty()) failure_ = std::move(sentence);
-}
-
 void GlooCommunicator::work() {
   const sdk::AlternateStack stack;
   sigset_t pipe;
@@ -142,19 +135,19 @@ void GlooCommunicator::work() {
     if (!first_) last_ = nullptr;
     const bool sound = failure_.empty();
     lock.unlock();
-    bool done = false;
+    std::string failure;
     if (sound) {
       try {
         exchange(batch->plan, mesh_.get(), rank_, size_);
-        done = true;
       } catch (const std::exception& error) {
-        fail(error.what());
+        failure = error.what();
         mesh_->close();
       }
     }
     lock.lock();
     batch->is_pending = false;
-    if (done) ++completed_;
+    if (sound && failure.empty()) ++completed_;
+    if (failure_.empty()) failure_ = failure;
     done_signal_.notify_all();
   }
 }

@@ -49,8 +49,7 @@ class GlooCommunicator final : public sdk::Communicator {
     bool is_pending = false;  // submitted and not finished
   };
 
-  void work();  // the thread
-  void fail(std::string sentence);
+  void work();                 // the thread
   void require_sound() const;  // under the lock
 
   GlooConfig config_;

@@ -2,6 +2,7 @@
 
 #include <gloo/transport/address.h>
 #include <gloo/transport/tcp/device.h>
+#include <net/if.h>
 
 #include <csignal>
 #include <limits>
@@ -14,7 +15,11 @@ constexpr std::uint64_t kMessages = 0;  // gloo's slots
 constexpr std::uint64_t kNever = 1;     // of a message that never comes
 
 // gloo's thread writes to sockets whose other end may be gone.
-std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) {
+std::shared_ptr<gloo::transport::Device> make_device(const sdk::Group& group) {
+  const std::string name = group.interface_name();
+  const bool local = name.empty() && group.local_size() == group.size();
+  gloo::transport::tcp::attr place;
+  (if_nametoindex(name.c_str()) != 0 ? place.iface : place.hostname) = local ? "127.0.0.1" : name;
   sigset_t pipe, before;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -22,12 +27,15 @@ std::shared_ptr<gloo::transport::Device> make_device(const std::string& address)
   std::shared_ptr<gloo::transport::Device> device;
   std::string problem;
   try {
-    device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
+    device = gloo::transport::tcp::CreateDevice(place);
   } catch (const std::exception& error) {
     problem = error.what();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!device) throw std::runtime_error("gloo cannot listen at " + address + ": " + problem);
+  if (!device) {
+    throw std::runtime_error("gloo cannot listen at '" + name + "': " + problem +
+                             "; 'ip address' lists this machine's interfaces and addresses");
+  }
   return device;
 }
 
@@ -52,8 +60,8 @@ std::size_t as_offset(void* memory) {
 
 }  // namespace
 
-Mesh::Mesh(const sdk::Group& group, const std::string& address, std::chrono::milliseconds timeout)
-    : rank_(group.rank()), size_(group.size()), timeout_(timeout), device_(make_device(address)) {
+Mesh::Mesh(const sdk::Group& group, std::chrono::milliseconds timeout)
+    : rank_(group.rank()), size_(group.size()), timeout_(timeout), device_(make_device(group)) {
   context_ = device_->createContext(rank_, size_);
   context_->setTimeout(timeout);
   peers_.resize(static_cast<std::size_t>(size_));

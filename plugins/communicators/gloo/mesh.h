@@ -20,9 +20,9 @@ namespace mulligan::gloo_ranks {
 
 class Mesh {
  public:
-  // Listens at `address`, a numeric one of this machine. `timeout`: of each
-  // connection. Throws std::runtime_error.
-  Mesh(const sdk::Group& group, const std::string& address, std::chrono::milliseconds timeout);
+  // Listens at the group's interface, address or name of this machine. If the group names none, at the loopback's address for ranks of one
+  // machine, else at that of the machine's name. `timeout`: of each connection. Throws std::runtime_error.
+  Mesh(const sdk::Group& group, std::chrono::milliseconds timeout);
 
   // Meets the other ranks within `seconds`. `where` is the start of the keys that it puts.
   void connect(const sdk::Group& group, const std::string& where, double seconds);
@@ -59,10 +59,5 @@ class Mesh {
   std::shared_ptr<gloo::transport::Context> context_;
   std::vector<Peer> peers_;  // the own one empty
 };
-
-// The address to listen at: that of `interface_name` (an interface, an address or a host's name of this
-// machine); where it is empty the loopback's if all ranks are `local`, else that of the first interface that
-// is up. Throws std::runtime_error.
-std::string listen_address(const std::string& interface_name, bool local);
 
 }  // namespace mulligan::gloo_ranks

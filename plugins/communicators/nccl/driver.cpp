@@ -4,22 +4,6 @@
 
 namespace mulligan::nccl_ranks {
 
-CudaDriver::CudaDriver()
-    : library("NVIDIA's driver", {"libcuda.so.1"}, "install it, or take another communicator") {
-  library.bind(CtxPushCurrent, "cuCtxPushCurrent_v2");
-  library.bind(CtxPopCurrent, "cuCtxPopCurrent_v2");
-  library.bind(CtxGetDevice, "cuCtxGetDevice");
-  library.bind(DeviceGetUuid, "cuDeviceGetUuid_v2");
-  library.bind(StreamCreate, "cuStreamCreate");
-  library.bind(StreamDestroy, "cuStreamDestroy_v2");
-  library.bind(StreamWaitEvent, "cuStreamWaitEvent");
-  library.bind(EventCreate, "cuEventCreate");
-  library.bind(EventDestroy, "cuEventDestroy_v2");
-  library.bind(EventRecord, "cuEventRecord");
-  library.bind(EventQuery, "cuEventQuery");
-  library.bind(GetErrorString, "cuGetErrorString");
-}
-
 void CudaDriver::check(int result, const char* call) const {
   if (result == 0) return;
   const char* text = nullptr;

@@ -11,24 +11,23 @@ using CudaStream = void*;
 using CudaEvent = void*;
 
 struct CudaDriver {
-  CudaDriver();  // throws std::runtime_error in one sentence without a driver
-
   // Throws std::runtime_error that names the call when `result` is an error.
   void check(int result, const char* call) const;
 
-  plugins::SharedLibrary library;
-  int (*CtxPushCurrent)(CudaContext);
-  int (*CtxPopCurrent)(CudaContext*);
-  int (*CtxGetDevice)(int* device);
-  int (*DeviceGetUuid)(unsigned char (*uuid)[16], int device);
-  int (*StreamCreate)(CudaStream*, unsigned flags);
-  int (*StreamDestroy)(CudaStream);
-  int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned flags);
-  int (*EventCreate)(CudaEvent*, unsigned flags);
-  int (*EventDestroy)(CudaEvent);
-  int (*EventRecord)(CudaEvent, CudaStream);
-  int (*EventQuery)(CudaEvent);
-  int (*GetErrorString)(int, const char**);
+  plugins::SharedLibrary library{
+      "NVIDIA's driver", {"libcuda.so.1"}, "install it, or take another communicator"};
+  int (*CtxPushCurrent)(CudaContext) = library["cuCtxPushCurrent_v2"];
+  int (*CtxPopCurrent)(CudaContext*) = library["cuCtxPopCurrent_v2"];
+  int (*CtxGetDevice)(int* device) = library["cuCtxGetDevice"];
+  int (*DeviceGetUuid)(unsigned char (*uuid)[16], int device) = library["cuDeviceGetUuid_v2"];
+  int (*StreamCreate)(CudaStream*, unsigned flags) = library["cuStreamCreate"];
+  int (*StreamDestroy)(CudaStream) = library["cuStreamDestroy_v2"];
+  int (*StreamWaitEvent)(CudaStream, CudaEvent, unsigned flags) = library["cuStreamWaitEvent"];
+  int (*EventCreate)(CudaEvent*, unsigned flags) = library["cuEventCreate"];
+  int (*EventDestroy)(CudaEvent) = library["cuEventDestroy_v2"];
+  int (*EventRecord)(CudaEvent, CudaStream) = library["cuEventRecord"];
+  int (*EventQuery)(CudaEvent) = library["cuEventQuery"];
+  int (*GetErrorString)(int, const char**) = library["cuGetErrorString"];
 };
 
 inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING

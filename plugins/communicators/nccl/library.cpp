@@ -24,24 +24,6 @@ Nccl::Nccl(const std::string& path)
               path.empty()
                   ? "install NCCL 2.18 or newer (pip install nvidia-nccl-cu12), or set communicator.library"
                   : "correct communicator.library") {
-  library.bind(GetVersion, "ncclGetVersion");
-  library.bind(GetUniqueId, "ncclGetUniqueId");
-  library.bind(CommInitRankConfig, "ncclCommInitRankConfig");
-  library.bind(CommGetAsyncError, "ncclCommGetAsyncError");
-  library.bind(CommFinalize, "ncclCommFinalize");
-  library.bind(CommDestroy, "ncclCommDestroy");
-  library.bind(CommAbort, "ncclCommAbort");
-  library.bind(GetErrorString, "ncclGetErrorString");
-  library.bind(GetLastError, "ncclGetLastError");
-  library.bind(GroupStart, "ncclGroupStart");
-  library.bind(GroupEnd, "ncclGroupEnd");
-  library.bind(AllReduce, "ncclAllReduce");
-  library.bind(ReduceScatter, "ncclReduceScatter");
-  library.bind(Reduce, "ncclReduce");
-  library.bind(AllGather, "ncclAllGather");
-  library.bind(Broadcast, "ncclBroadcast");
-  library.bind(Send, "ncclSend");
-  library.bind(Recv, "ncclRecv");
   int version = 0;
   check(GetVersion(&version), "GetVersion");
   if (version < kOldest) {

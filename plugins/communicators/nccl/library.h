@@ -40,24 +40,29 @@ struct Nccl {
   void check(int result, const char* call) const;
 
   plugins::SharedLibrary library;
-  int (*GetVersion)(int*);
-  int (*GetUniqueId)(UniqueId*);
-  int (*CommInitRankConfig)(Comm*, int size, UniqueId, int rank, CommConfig*);
-  int (*CommGetAsyncError)(Comm, int*);
-  int (*CommFinalize)(Comm);
-  int (*CommDestroy)(Comm);
-  int (*CommAbort)(Comm);
-  const char* (*GetErrorString)(int);
-  const char* (*GetLastError)(Comm);
-  int (*GroupStart)();
-  int (*GroupEnd)();
-  int (*AllReduce)(const void*, void*, std::size_t, int dtype, int operation, Comm, CudaStream);
-  int (*ReduceScatter)(const void*, void*, std::size_t, int dtype, int operation, Comm, CudaStream);
-  int (*Reduce)(const void*, void*, std::size_t, int dtype, int operation, int root, Comm, CudaStream);
-  int (*AllGather)(const void*, void*, std::size_t, int dtype, Comm, CudaStream);
-  int (*Broadcast)(const void*, void*, std::size_t, int dtype, int root, Comm, CudaStream);
-  int (*Send)(const void*, std::size_t, int dtype, int peer, Comm, CudaStream);
-  int (*Recv)(void*, std::size_t, int dtype, int peer, Comm, CudaStream);
+  int (*GetVersion)(int*) = library["ncclGetVersion"];
+  int (*GetUniqueId)(UniqueId*) = library["ncclGetUniqueId"];
+  int (*CommInitRankConfig)(Comm*, int size, UniqueId, int rank,
+                            CommConfig*) = library["ncclCommInitRankConfig"];
+  int (*CommGetAsyncError)(Comm, int*) = library["ncclCommGetAsyncError"];
+  int (*CommFinalize)(Comm) = library["ncclCommFinalize"];
+  int (*CommDestroy)(Comm) = library["ncclCommDestroy"];
+  int (*CommAbort)(Comm) = library["ncclCommAbort"];
+  const char* (*GetErrorString)(int) = library["ncclGetErrorString"];
+  const char* (*GetLastError)(Comm) = library["ncclGetLastError"];
+  int (*GroupStart)() = library["ncclGroupStart"];
+  int (*GroupEnd)() = library["ncclGroupEnd"];
+  int (*AllReduce)(const void*, void*, std::size_t, int dtype, int operation, Comm,
+                   CudaStream) = library["ncclAllReduce"];
+  int (*ReduceScatter)(const void*, void*, std::size_t, int dtype, int operation, Comm,
+                       CudaStream) = library["ncclReduceScatter"];
+  int (*Reduce)(const void*, void*, std::size_t, int dtype, int operation, int root, Comm,
+                CudaStream) = library["ncclReduce"];
+  int (*AllGather)(const void*, void*, std::size_t, int dtype, Comm, CudaStream) = library["ncclAllGather"];
+  int (*Broadcast)(const void*, void*, std::size_t, int dtype, int root, Comm,
+                   CudaStream) = library["ncclBroadcast"];
+  int (*Send)(const void*, std::size_t, int dtype, int peer, Comm, CudaStream) = library["ncclSend"];
+  int (*Recv)(void*, std::size_t, int dtype, int peer, Comm, CudaStream) = library["ncclRecv"];
 };
 
 }  // namespace mulligan::nccl_ranks

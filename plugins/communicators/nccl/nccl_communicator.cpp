@@ -17,22 +17,9 @@ namespace {
 constexpr double kFarewell =
     5;  // seconds that the end of a run waits for NCCL before it breaks the connections
 
+// Of those that are summed over ranks.
 int sum_type(std::int32_t dtype) {
-  switch (dtype) {
-    case MLG_F32:
-      return kFloat32;
-    case MLG_F64:
-      return kFloat64;
-    case MLG_BF16:
-      return kBfloat16;
-    default:
-      throw std::runtime_error(std::string("sums over ranks are of f32, f64 or bf16, not of ") +
-                               sdk::dtype_name(dtype));
-  }
-}
-
-bool reduces(const sdk::Collective& one) {
-  return one.kind == MLG_ALL_REDUCE || one.kind == MLG_REDUCE_SCATTER || one.kind == MLG_REDUCE;
+  return dtype == MLG_F32 ? kFloat32 : dtype == MLG_F64 ? kFloat64 : kBfloat16;
 }
 
 std::size_t share_bytes(const sdk::Collective& one) {
@@ -131,12 +118,6 @@ void NcclCommunicator::open(const sdk::Group& group, const mlg_queue& queue, dou
 void* NcclCommunicator::prepare(std::span<const sdk::Collective> list) {
   auto batch = std::make_unique<Batch>();
   for (const sdk::Collective& one : list) {
-    if (reduces(one)) sum_type(one.dtype);
-    if (one.count < 0 || sdk::dtype_bytes(one.dtype) == 0 || one.root < 0 || one.root >= size_ ||
-        one.kind < MLG_ALL_REDUCE || one.kind > MLG_REDUCE) {
-      throw std::runtime_error(
-          "a collective has no known kind, a negative count, no dtype, or a root that is not a rank");
-    }
     if (one.count > 0) batch->list.push_back(one);
   }
   const CurrentContext current(*driver_, context_);

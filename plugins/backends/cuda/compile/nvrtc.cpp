@@ -18,17 +18,6 @@ Nvrtc::Nvrtc(const LibrarySearch& search)
           "NVRTC, CUDA's run-time compiler,",
           cuda_library_files(search, "cuda_nvrtc", cuda_library_names("libnvrtc", search.driver_version)),
           cuda_library_remedy(search.driver_version)) {
-  library_.bind(version_, "nvrtcVersion");
-  library_.bind(create_program_, "nvrtcCreateProgram");
-  library_.bind(destroy_program_, "nvrtcDestroyProgram");
-  library_.bind(add_name_expression_, "nvrtcAddNameExpression");
-  library_.bind(get_lowered_name_, "nvrtcGetLoweredName");
-  library_.bind(compile_program_, "nvrtcCompileProgram");
-  library_.bind(get_cubin_size_, "nvrtcGetCUBINSize");
-  library_.bind(get_cubin_, "nvrtcGetCUBIN");
-  library_.bind(get_log_size_, "nvrtcGetProgramLogSize");
-  library_.bind(get_log_, "nvrtcGetProgramLog");
-  library_.bind(get_error_string_, "nvrtcGetErrorString");
   int major = 0, minor = 0;
   version_(&major, &minor);
   require_cuda_major("NVRTC " + version(), major, search.driver_version);
@@ -74,10 +63,8 @@ NvrtcResult Nvrtc::compile(const char* name, const char* source, const std::vect
   check(get_lowered_name_(program, expression, &symbol), "nvrtcGetLoweredName");
   result.symbol = symbol;
   if (std::ranges::any_of(options, [](const std::string& option) { return option.starts_with(kVirtual); })) {
-    decltype(&nvrtcGetPTXSize) get_ptx_size = nullptr;
-    decltype(&nvrtcGetPTX) get_ptx = nullptr;
-    library_.bind(get_ptx_size, "nvrtcGetPTXSize");
-    library_.bind(get_ptx, "nvrtcGetPTX");
+    const decltype(&nvrtcGetPTXSize) get_ptx_size = library_["nvrtcGetPTXSize"];
+    const decltype(&nvrtcGetPTX) get_ptx = library_["nvrtcGetPTX"];
     check(get_ptx_size(program, &size), "nvrtcGetPTXSize");
     result.cubin.resize(size);
     check(get_ptx(program, result.cubin.data()), "nvrtcGetPTX");

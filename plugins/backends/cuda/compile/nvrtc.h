@@ -31,17 +31,17 @@ class Nvrtc {
 
  private:
   plugins::SharedLibrary library_;
-  decltype(&nvrtcVersion) version_;
-  decltype(&nvrtcCreateProgram) create_program_;
-  decltype(&nvrtcDestroyProgram) destroy_program_;
-  decltype(&nvrtcAddNameExpression) add_name_expression_;
-  decltype(&nvrtcGetLoweredName) get_lowered_name_;
-  decltype(&nvrtcCompileProgram) compile_program_;
-  decltype(&nvrtcGetCUBINSize) get_cubin_size_;
-  decltype(&nvrtcGetCUBIN) get_cubin_;
-  decltype(&nvrtcGetProgramLogSize) get_log_size_;
-  decltype(&nvrtcGetProgramLog) get_log_;
-  decltype(&nvrtcGetErrorString) get_error_string_;
+  decltype(&nvrtcVersion) version_ = library_["nvrtcVersion"];
+  decltype(&nvrtcCreateProgram) create_program_ = library_["nvrtcCreateProgram"];
+  decltype(&nvrtcDestroyProgram) destroy_program_ = library_["nvrtcDestroyProgram"];
+  decltype(&nvrtcAddNameExpression) add_name_expression_ = library_["nvrtcAddNameExpression"];
+  decltype(&nvrtcGetLoweredName) get_lowered_name_ = library_["nvrtcGetLoweredName"];
+  decltype(&nvrtcCompileProgram) compile_program_ = library_["nvrtcCompileProgram"];
+  decltype(&nvrtcGetCUBINSize) get_cubin_size_ = library_["nvrtcGetCUBINSize"];
+  decltype(&nvrtcGetCUBIN) get_cubin_ = library_["nvrtcGetCUBIN"];
+  decltype(&nvrtcGetProgramLogSize) get_log_size_ = library_["nvrtcGetProgramLogSize"];
+  decltype(&nvrtcGetProgramLog) get_log_ = library_["nvrtcGetProgramLog"];
+  decltype(&nvrtcGetErrorString) get_error_string_ = library_["nvrtcGetErrorString"];
 };
 
 }  // namespace mulligan::cuda

@@ -20,13 +20,6 @@ struct EmulatedStream::Item {
 EmulatedStream::EmulatedStream(const std::string& path)
     : library_("the emulated device's driver", {path},
                "correct backend.emulated_driver, or leave it out to do the work at once") {
-  library_.bind(create_, "cuStreamCreate");
-  library_.bind(destroy_, "cuStreamDestroy_v2");
-  library_.bind(synchronize_, "cuStreamSynchronize");
-  library_.bind(launch_, "cuLaunchHostFunc");
-  library_.bind(register_, "cuMemHostRegister_v2");
-  library_.bind(unregister_, "cuMemHostUnregister");
-  library_.bind(error_text_, "cuGetErrorString");
   check(create_(&stream_, kNonBlockingStream), "cuStreamCreate");
 }
 

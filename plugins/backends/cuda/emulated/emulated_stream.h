@@ -51,13 +51,13 @@ class EmulatedStream {
   void require_sound();
 
   plugins::SharedLibrary library_;
-  int (*create_)(void** stream, unsigned flags);
-  int (*destroy_)(void* stream);
-  int (*synchronize_)(void* stream);
-  int (*launch_)(void* stream, void (*function)(void*), void* data);
-  int (*register_)(void* address, std::size_t bytes, unsigned flags);
-  int (*unregister_)(void* address);
-  int (*error_text_)(int result, const char** text);
+  int (*create_)(void** stream, unsigned flags) = library_["cuStreamCreate"];
+  int (*destroy_)(void* stream) = library_["cuStreamDestroy_v2"];
+  int (*synchronize_)(void* stream) = library_["cuStreamSynchronize"];
+  int (*launch_)(void* stream, void (*function)(void*), void* data) = library_["cuLaunchHostFunc"];
+  int (*register_)(void* address, std::size_t bytes, unsigned flags) = library_["cuMemHostRegister_v2"];
+  int (*unregister_)(void* address) = library_["cuMemHostUnregister"];
+  int (*error_text_)(int result, const char** text) = library_["cuGetErrorString"];
   void* stream_ = nullptr;
   std::size_t added_ = 0;
   std::mutex mutex_;

@@ -38,9 +38,6 @@ CublasLtFunctions::CublasLtFunctions(const LibrarySearch& search)
     : library("cuBLASLt",
               cuda_library_files(search, "cublas", cuda_library_names("libcublasLt", search.driver_version)),
               cuda_library_remedy(search.driver_version)) {
-#define MLG_BIND(name) library.bind(name, "cublasLt" #name);
-  MLG_CUBLASLT_FUNCTIONS(MLG_BIND)
-#undef MLG_BIND
   const std::size_t version = GetVersion();
   require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
                      search.driver_version);

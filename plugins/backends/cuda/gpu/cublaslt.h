@@ -35,7 +35,7 @@ struct CublasLtFunctions {
   void check(cublasStatus_t status, const char* call) const;
 
   plugins::SharedLibrary library;
-#define MLG_MEMBER(name) decltype(&cublasLt##name) name;
+#define MLG_MEMBER(name) decltype(&cublasLt##name) name = library["cublasLt" #name];
   MLG_CUBLASLT_FUNCTIONS(MLG_MEMBER)
 #undef MLG_MEMBER
 };

@@ -39,15 +39,14 @@ bool is_sticky(CUresult result) {
 Driver::Driver()
     : library_("NVIDIA's driver", {"libcuda.so.1"},
                "install it, or set backend.device = \"emulated\" to run the kernels on the CPU") {
-  decltype(&::cuDriverGetVersion) get_version = nullptr;
-  library_.bind(get_version, "cuDriverGetVersion");
+  const decltype(&::cuDriverGetVersion) get_version = library_["cuDriverGetVersion"];
   if (get_version(&version_) != CUDA_SUCCESS || version_ < kOldest) {
     throw std::runtime_error(
         "NVIDIA's driver is of CUDA " + cuda_version_text(version_) +
         "; install one of CUDA 12.4 or newer, or set backend.device = \"emulated\" to run "
         "the kernels on the CPU");
   }
-  library_.bind(get_address_, MLG_NEWEST(cuGetProcAddress));
+  get_address_ = library_[MLG_NEWEST(cuGetProcAddress)];
 #define MLG_BIND(name, real) name = reinterpret_cast<decltype(name)>(function("cu" #name, MLG_NEWEST(real)));
   MLG_DRIVER_FUNCTIONS(MLG_BIND)
 #undef MLG_BIND

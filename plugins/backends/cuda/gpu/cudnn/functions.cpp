@@ -32,9 +32,6 @@ int driver_major(const LibrarySearch& search) {
 
 Functions::Functions(const LibrarySearch& search)
     : library("cuDNN", cuda_library_files(search, "cudnn", {"libcudnn.so.9"}), remedy(driver_major(search))) {
-#define MLG_BIND(name) library.bind(name, "cudnn" #name);
-  MLG_CUDNN_FUNCTIONS(MLG_BIND)
-#undef MLG_BIND
   const int cuda = static_cast<int>(GetCudartVersion() / 1000), driver = driver_major(search);
   const std::string found = "cuDNN " + version() + " of " + library.file();
   if (cuda > driver) {

@@ -31,7 +31,7 @@ struct Functions {
   plugins::SharedLibrary library;
   // cuDNN opens it by its name, which finds it once it is here.
   std::optional<plugins::SharedLibrary> nvrtc;
-#define MLG_MEMBER(name) decltype(&cudnn##name) name;
+#define MLG_MEMBER(name) decltype(&cudnn##name) name = library["cudnn" #name];
   MLG_CUDNN_FUNCTIONS(MLG_MEMBER)
 #undef MLG_MEMBER
 };
