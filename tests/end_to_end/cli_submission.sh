@@ -76,6 +76,8 @@ check_true "the record's configuration without its data is refused" "$? > 0"
 check_contains "with its predicted bytes" "of ledger.artifact_bytes = 16000000" "$seen"
 check_contains "and memory" "GB of" "$(grep '^memory of test-time training' <<<"$seen")"
 check_equal "and nothing is begun" "small_record with_own" "$(ls runs | xargs)"
+check_contains "its finer codes and their evaluation fit into the limit" " below the limit of 16,000,000 by " \
+  "$("$mulligan" quantize "$root/configs/records/pr1886_fine.toml" --dry-run --source "$root" | grep '^artifact + code of an evaluation')"
 
 # Refused before anything is trained.
 check_refused "a folder that exists" 2 "'submission' exists" "${record[@]}"

@@ -34,6 +34,11 @@ TEST(ConfigFiles, TheRecordHasThePublishedNumbers) {
   EXPECT_EQ(changed_by("records/pr1886_strict.toml",
                        {"train.reserve_seconds=8", "ledger.rules=strict", "train.tokens_per_step=786432"}),
             "");
+  const std::vector<std::string> finer = {"run.name=pr1886_fine", "quantize.corrected_tensors=3",
+                                          "quantize.tensors.0.clip_sigmas=12.75"};
+  EXPECT_EQ(format_differences(diff_configs(load_run_config(kConfigs + record, finer),
+                                            load_run_config(kConfigs + "records/pr1886_fine.toml"))),
+            "");
   const RunConfig c = load_run_config(kConfigs + record).config;
   EXPECT_EQ(number(c.optimizers[0].table.keys, "weight_decay"), 0.085);
   EXPECT_EQ(number(c.optimizers[1].table.keys, "momentum_warmup_steps"), 1500);

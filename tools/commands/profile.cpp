@@ -79,8 +79,9 @@ void run(ProfileArguments& arguments) {
     arguments.prediction.card = find_card(arguments.card);
     arguments.prediction.profile = arguments.profile;
     const std::vector<PredictedPhase> phases = predict_step(loaded, host, arguments.prediction);
-    fmt::print("{}", (arguments.json ? prediction_json : format_prediction)(
-                         phases, arguments.prediction, loaded.config.train.tokens_per_step));
+    const std::int64_t tokens = loaded.config.train.tokens_per_step;
+    fmt::print("{}", arguments.json ? prediction_json(phases, arguments.prediction, tokens)
+                                    : format_prediction(phases, arguments.prediction, tokens));
     return;
   }
   const Profile profile = profile_step(loaded, host, arguments.profile);
