@@ -188,7 +188,7 @@ TEST(Scalars, AreTheFiniteNumbersOfTheHistory) {
   step.elapsed_seconds = 2;
   step.lr = {{"matrices", 0.02}};
   history.steps = {step};
-  history.validations = {{5, 3.0, 1.25, 100, 300, 1.0}, {9, 2.5, 0, 100, 0, 1.0}};
+  history.validations = {{{3.0, 1.25, 100, 300, 1.0}, 5}, {{2.5, 0, 100, 0, 1.0}, 9}};
   const std::vector<Scalar> scalars = scalars_of(history);
   const auto value = [&](std::int64_t at, const std::string& name) -> double {
     for (const Scalar& s : scalars) {
