@@ -104,8 +104,21 @@ TEST(EvaluationSource, NamesOfTheTreeBecomeShort) {
         "int known_name=TEXT(known_name);\n", "int lower_bound=std::lower_bound(f);\n",
         "struct evp_md_ctx_st;\n", "int uint_t=names.count(length);\n", "char*text=\"Outer own_value\";\n"})
     EXPECT_EQ(renamed(kept), kept);
+  for (const char* kept : {"void f(){asm volatile(\"\");}volatile int x;\n", "const decltype(x)y=x;\n",
+                           "struct A{bool has_value()const;};\n", "void f(){do memcpy(a,b,c);while(x);}\n",
+                           "template<template<typename>class Box>struct A{};\n"})
+    EXPECT_EQ(renamed(kept), kept);
   EXPECT_EQ(renamed("template <class T> struct A { T f = T::count; }; enum class Kind { first };"),
             "template<class T>struct A{T f=T::count;};enum class Kind{first};\n");
+}
+
+TEST(EvaluationSource, HeadersOfTheStandardLibraryMoveIntoOne) {
+  const SourceFiles files = join_standard_headers(
+      {{"a.cpp",
+        "#include <map>\n#include <fmt/format.h>\nint a;\n#include <set>\nint b=R\"(\n#include <list>\n)\";\n"}});
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].second, "#include <fmt/format.h>\nint a;int b=R\"(\n#include <list>\n)\";\n");
+  EXPECT_EQ(files[1].second, "#include <map>\n#include <set>\n");
 }
 
 TEST(EvaluationSource, AnEvaluationReplacesFunctions) {
