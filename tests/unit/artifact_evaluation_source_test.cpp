@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
@@ -246,6 +247,18 @@ TEST(EvaluationSettings, DamagedTextIsAnErrorOfOneSentence) {
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_THROW(read_evaluation_settings(text.substr(0, length)), Error) << length;
   EXPECT_THROW(read_evaluation_settings(text + "1\n"), Error);
+  const auto fields = nlohmann::json::parse(text);
+  for (const char* wrong : {"null", "{}", "[null]", "0.5", "1e300"}) {
+    const auto value = nlohmann::json::parse(wrong);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      // A real number may be a plugin's; 30 fields are the model's.
+      if (value.is_number() && (i >= 30 || fields[i].is_number_float())) continue;
+      nlohmann::json damaged = fields;
+      damaged[i] = value;
+      EXPECT_THROW(read_evaluation_settings(damaged.dump()), Error) << wrong << " at " << i;
+    }
+  }
+  EXPECT_THROW(read_evaluation_settings(std::string(100000, '[')), Error);
   std::uint64_t state = 1;
   for (int round = 0; round < 1000; ++round) {
     std::string damaged = text;
