@@ -541,6 +541,10 @@ class ShortNames {
       words_.insert(text);
       if (after.is("(") && !has_small(text)) macro_end = std::max(macro_end, group_end(tokens, i + 1));
       if (i < macro_end) taken_.insert(text);
+      if (text == "extern" && after.is_text()) {  // a library's, unless it is a block
+        for (std::size_t j = i + 2; j < tokens.size() && !tokens[j].is(";") && !tokens[j].is("{"); ++j)
+          taken_.insert(tokens[j].text);
+      }
       if (i == 0) continue;
       const Token& before = tokens[i - 1];
       if (before.is("::")) {
@@ -550,7 +554,8 @@ class ShortNames {
       }
       if (before.is("::") || before.is(".") || before.is("->")) members_.insert(text);
       const bool type = before.is("struct") || before.is("class");
-      if (before.is_name() && !no_types.contains(before.text) && !(type && after.is(";")) &&
+      if (before.is_name() && !no_types.contains(before.text) &&
+          !(type && (after.is(";") || after.is(")"))) &&
           std::string_view(";={(,)[:><").find(after.text) != std::string_view::npos)
         declared_.insert(text);
     }

@@ -107,7 +107,8 @@ TEST(EvaluationSource, NamesOfTheTreeBecomeShort) {
     EXPECT_EQ(renamed(kept), kept);
   for (const char* kept : {"void f(){asm volatile(\"\");}volatile int x;\n", "const decltype(x)y=x;\n",
                            "struct A{bool has_value()const;};\n", "void f(){do memcpy(a,b,c);while(x);}\n",
-                           "template<template<typename>class Box>struct A{};\n"})
+                           "template<template<typename>class Box>struct A{};\n",
+                           "extern \"C\" int dgemm_(int*size);\n", "int x=sizeof(struct sockaddr);\n"})
     EXPECT_EQ(renamed(kept), kept);
   EXPECT_EQ(renamed("template <class T> struct A { T f = T::count; }; enum class Kind { first };"),
             "template<class T>struct A{T f=T::count;};enum class Kind{first};\n");
