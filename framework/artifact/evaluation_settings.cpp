@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include "framework/core/error.h"
 #include "framework/core/parse_json.h"
@@ -58,7 +59,9 @@ class FieldList {
     if constexpr (requires { for_each_field(value, *this); }) {
       for_each_field(value, *this);
     } else if (reads_) {
-      list_.at(at_++).get_to(value);
+      const nlohmann::json& held = list_.at(at_++);
+      if (std::is_floating_point_v<T> || !held.is_number_float()) held.get_to(value);
+      require_same(value, held);
     } else {
       list_.push_back(value);
     }
@@ -78,6 +81,11 @@ class FieldList {
     if (held.is_number_float()) value = ConfigValue(held.get<double>());
     if (held.is_string()) value = ConfigValue(held.get<std::string>());
     if (held.is_array()) value = ConfigValue(held.get<ConfigValue::Reals>());
+    value.visit([&](const auto& read) { require_same(read, held); });
+  }
+  // A number of another type is cut without an error.
+  static void require_same(const auto& value, const nlohmann::json& held) {
+    if (nlohmann::json(value) != held) throw std::out_of_range("another value");
   }
 
   nlohmann::json list_ = nlohmann::json::array();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -11,6 +12,11 @@ namespace mulligan {
 namespace {
 
 using Words = std::set<std::string, std::less<>>;
+
+Words words_of(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -468,20 +474,26 @@ std::string listed(const std::vector<File>& files, const File& list) {
   return kept;
 }
 
-// Words of C++, and names that the standard library and sentencepiece look for in our classes.
-const Words foreign_words{
-    "alignas",   "allocate", "begin",    "bos_id",    "class",   "const",    "constexpr",   "deallocate",
-    "default",   "delete",   "double",   "explicit",  "false",   "final",    "float",       "format_as",
-    "formatter", "friend",   "generate", "inline",    "mutable", "noexcept", "nullptr",     "operator",
-    "override",  "parse",    "private",  "protected", "public",  "requires", "result_type", "return",
-    "short",     "signed",   "sizeof",   "static",    "struct",  "template", "throw",       "typename",
-    "union",     "unlock",   "unsigned", "using",     "virtual"};
+// Words of C++, and names by which libraries use our classes or we use theirs.
+const Words foreign_words = words_of(
+    "alignas alignof and_eq bitand bitor break catch class co_await co_return co_yield compl concept "
+    "const const_cast consteval constexpr constinit continue decltype default delete double "
+    "dynamic_cast explicit export extern false final float friend inline mutable namespace noexcept "
+    "not_eq nullptr operator or_eq override private protected public register reinterpret_cast requires "
+    "return short signed sizeof static static_assert static_cast struct switch template thread_local "
+    "throw typedef typeid typename union unsigned using virtual volatile while xor_eq "
+    "allocate await_ready await_resume await_suspend begin bos_id deallocate do_allocate do_deallocate "
+    "do_is_equal emplace_back ends_with final_suspend format_as formatter from_json generate "
+    "get_return_object has_value initial_suspend is_open overflow parse pbackfail pop_back "
+    "promise_type push_back push_front result_type return_value return_void seekoff seekpos showmanyc "
+    "starts_with to_json try_lock uflow underflow unhandled_exception unlock unlock_shared value_or "
+    "xsgetn xsputn yield_value");
 const Words foreign_spaces{"Json",     "boost",  "dnnl",          "fmt", "fs",
                            "nlohmann", "return", "sentencepiece", "std"};
 // No declaration follows them.
-const Words no_types{"case",      "co_return", "delete",   "else",       "enum",   "goto",
-                     "namespace", "new",       "operator", "private",    "public", "return",
-                     "sizeof",    "throw",     "using",    "static_cast"};
+const Words no_types = words_of(
+    "and asm case co_await co_return co_yield delete do else enum goto namespace new not operator or private "
+    "public return sizeof throw using static_cast");
 
 // Finds the names that only the tree's C++ uses and gives them short ones.
 class ShortNames {
@@ -529,6 +541,10 @@ class ShortNames {
       words_.insert(text);
       if (after.is("(") && !has_small(text)) macro_end = std::max(macro_end, group_end(tokens, i + 1));
       if (i < macro_end) taken_.insert(text);
+      if (text == "extern" && after.is_text()) {  // a library's, unless it is a block
+        for (std::size_t j = i + 2; j < tokens.size() && !tokens[j].is(";") && !tokens[j].is("{"); ++j)
+          taken_.insert(tokens[j].text);
+      }
       if (i == 0) continue;
       const Token& before = tokens[i - 1];
       if (before.is("::")) {
@@ -538,7 +554,8 @@ class ShortNames {
       }
       if (before.is("::") || before.is(".") || before.is("->")) members_.insert(text);
       const bool type = before.is("struct") || before.is("class");
-      if (before.is_name() && !no_types.contains(before.text) && !(type && after.is(";")) &&
+      if (before.is_name() && !no_types.contains(before.text) &&
+          !(type && (after.is(";") || after.is(")"))) &&
           std::string_view(";={(,)[:><").find(after.text) != std::string_view::npos)
         declared_.insert(text);
     }
@@ -573,7 +590,7 @@ class ShortNames {
   int given_[2] = {0, 0};
 };
 
-// Without access specifiers.
+// Without access specifiers. Classes become structs, but not the word before a template parameter.
 Tokens without_access(const Tokens& tokens) {
   Tokens kept;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -584,7 +601,9 @@ Tokens without_access(const Tokens& tokens) {
     } else {
       kept.push_back(token);
       const Token& before = tokens[i > 0 ? i - 1 : 0];
-      const bool type = token.is("class") && !before.is("enum") && !before.is("<") && !before.is(",");
+      const bool names_any = i + 2 < tokens.size() && (tokens[i + 2].is(">") || tokens[i + 2].is(","));
+      const bool type =
+          token.is("class") && !names_any && !before.is("enum") && !before.is("<") && !before.is(",");
       if (type) kept.back().text = "struct";
     }
   }
@@ -652,11 +671,14 @@ SourceFiles join_standard_headers(SourceFiles files) {
   Words included;
   for (auto& [name, text] : files) {
     if (!is_parsed(name)) continue;
-    std::istringstream lines(std::exchange(text, ""));
-    for (std::string line; std::getline(lines, line);) {
+    Tokens kept;  // lines in a literal are none
+    for (Token& token : tokens_of(std::exchange(text, ""))) {
+      const std::string& line = token.text;
       const bool standard = line.starts_with("#include <") && line.find_first_of("./") == line.npos;
-      standard ? void(included.insert(line)) : void(text += line + '\n');
+      standard ? void(included.insert(line)) : kept.push_back(std::move(token));
     }
+    put(text, kept, 0, kept.size());
+    text += '\n';
   }
   std::string& header = files.emplace_back(standard_header, "").second;
   for (const std::string& line : included) header += line + '\n';

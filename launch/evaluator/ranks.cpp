@@ -1,9 +1,11 @@
 // Ranks of an evaluation: processes of this machine. Each adapts to documents of its own lanes and trains the base model on those of
 // all; losses go through sockets.
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 
 #include "framework/core/error.h"
@@ -44,6 +46,7 @@ bool become_ranks(std::int64_t count) {
       sockets.push_back(ends[0]);
       continue;
     }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the first rank, also between two meetings
     for (const int socket : sockets) ::close(socket);
     sockets = {ends[1]};
     own_rank = rank;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 
@@ -104,8 +105,22 @@ TEST(EvaluationSource, NamesOfTheTreeBecomeShort) {
         "int known_name=TEXT(known_name);\n", "int lower_bound=std::lower_bound(f);\n",
         "struct evp_md_ctx_st;\n", "int uint_t=names.count(length);\n", "char*text=\"Outer own_value\";\n"})
     EXPECT_EQ(renamed(kept), kept);
+  for (const char* kept : {"void f(){asm volatile(\"\");}volatile int x;\n", "const decltype(x)y=x;\n",
+                           "struct A{bool has_value()const;};\n", "void f(){do memcpy(a,b,c);while(x);}\n",
+                           "template<template<typename>class Box>struct A{};\n",
+                           "extern \"C\" int dgemm_(int*size);\n", "int x=sizeof(struct sockaddr);\n"})
+    EXPECT_EQ(renamed(kept), kept);
   EXPECT_EQ(renamed("template <class T> struct A { T f = T::count; }; enum class Kind { first };"),
             "template<class T>struct A{T f=T::count;};enum class Kind{first};\n");
+}
+
+TEST(EvaluationSource, HeadersOfTheStandardLibraryMoveIntoOne) {
+  const SourceFiles files = join_standard_headers(
+      {{"a.cpp",
+        "#include <map>\n#include <fmt/format.h>\nint a;\n#include <set>\nint b=R\"(\n#include <list>\n)\";\n"}});
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].second, "#include <fmt/format.h>\nint a;int b=R\"(\n#include <list>\n)\";\n");
+  EXPECT_EQ(files[1].second, "#include <map>\n#include <set>\n");
 }
 
 TEST(EvaluationSource, AnEvaluationReplacesFunctions) {
@@ -233,6 +248,18 @@ TEST(EvaluationSettings, DamagedTextIsAnErrorOfOneSentence) {
   for (std::size_t length = 0; length < text.size(); ++length)
     EXPECT_THROW(read_evaluation_settings(text.substr(0, length)), Error) << length;
   EXPECT_THROW(read_evaluation_settings(text + "1\n"), Error);
+  const auto fields = nlohmann::json::parse(text);
+  for (const char* wrong : {"null", "{}", "[null]", "0.5", "1e300"}) {
+    const auto value = nlohmann::json::parse(wrong);
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      // A real number may be a plugin's; 30 fields are the model's.
+      if (value.is_number() && (i >= 30 || fields[i].is_number_float())) continue;
+      nlohmann::json damaged = fields;
+      damaged[i] = value;
+      EXPECT_THROW(read_evaluation_settings(damaged.dump()), Error) << wrong << " at " << i;
+    }
+  }
+  EXPECT_THROW(read_evaluation_settings(std::string(100000, '[')), Error);
   std::uint64_t state = 1;
   for (int round = 0; round < 1000; ++round) {
     std::string damaged = text;

@@ -65,15 +65,15 @@ inline struct { unsigned x, y, z; } threadIdx, blockIdx, blockDim, gridDim;
 inline void __syncthreads() {}
 inline void __syncwarp(unsigned = 0) {}
 template <typename T>
-T __shfl_sync(unsigned, T value, int) {
+T __shfl_sync(unsigned, T value, int, int = 32) {
   return value;
 }
 template <typename T>
-T __shfl_xor_sync(unsigned, T value, int) {
+T __shfl_xor_sync(unsigned, T value, int, int = 32) {
   return value;
 }
 template <typename T>
-T __shfl_up_sync(unsigned, T value, unsigned) {
+T __shfl_up_sync(unsigned, T value, unsigned, int = 32) {
   return value;
 }
 inline unsigned __ballot_sync(unsigned, bool value) {
