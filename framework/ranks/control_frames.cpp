@@ -34,6 +34,7 @@ std::optional<ControlMessage> FrameReader::next() {
   }
   bytes_.erase(0, read_);
   read_ = 0;
+  if (bytes_.empty()) bytes_.shrink_to_fit();  // it may have held a large message
   return std::nullopt;
 }
 

@@ -63,6 +63,7 @@ LedgerEntry read_entry(const Json& json) {
     read.tokens = score.at("tokens");
     read.bytes = score.at("bytes");
     read.seconds = number(score, "seconds");
+    read.masked = score.value("masked", false);
     read.data.validation.tokens = score.at("of_tokens");
     read.byte_rule = score.value("byte_rule", "");
     if (!score.contains("by_byte_rule")) continue;

@@ -71,6 +71,8 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
     alone_ = std::make_unique<ControlChannel>(LaunchEnvironment{}, control_options(process_environment()));
   }
   options.channel = channel_ ? channel_.get() : alone_.get();
+  // A library may hang as soon as it is loaded.
+  const CommunicatorCall call(options.channel ? &options.channel->progress() : nullptr);
   return make_run_communicator(loaded, host, group(), backend, options);
 }
 

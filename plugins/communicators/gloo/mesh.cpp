@@ -33,7 +33,7 @@ std::shared_ptr<gloo::transport::Device> make_device(const sdk::Group& group) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!device) {
-    throw std::runtime_error("gloo cannot listen at '" + name + "': " + problem +
+    throw std::runtime_error("gloo cannot listen at '" + place.iface + place.hostname + "': " + problem +
                              "; 'ip address' lists this machine's interfaces and addresses");
   }
   return device;
