@@ -1,4 +1,4 @@
-// The time that one kernel call is predicted to take on a card, by its shapes and the rates of card.h.
+// The time that one kernel call is predicted to take on a card, by its shapes and the rates of cost.h.
 #pragma once
 
 #include <cstdint>
