@@ -319,7 +319,7 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
   if (static_cast<std::size_t>(unused) >= v) {
     f.measured = "not looked at";
     return judged(f, CheckOutcome::skip, "every token of so small a vocabulary is an input",
-                  "none is needed; the formulas of all operations are checked as well");
+                  "none is needed; every operation is compared as well");
   }
   const std::string head = head_parameter(config.model);
   const auto width = static_cast<std::size_t>(config.model.width);
