@@ -86,7 +86,7 @@ struct AblationRecord {
   bool comparable = true;
 };
 
-// How much of the training text is symbols, and how alike its lines are.
+// How much of the training text is symbols, and how alike its lines are (encode_documents.h).
 struct SymbolRecord {
   std::map<std::string, double> per_1000_tokens;  // by class
   std::uint64_t lines = 0;                        // that were looked at

@@ -80,8 +80,7 @@ void add_probe_logits(CLI::App& probe) {
   command
       ->add_option(
           "paths", arguments->paths,
-          "Artifacts, run directories or weights files (.safetensors); of several a Markdown table with "
-          "mean and standard deviation is printed")
+          "Artifacts, run directories or weights files (.safetensors); of several the table has mean and standard deviation")
       ->required()
       ->type_name("PATH");
   arguments->run.declare_config(*command);

@@ -50,7 +50,8 @@ else
     check "$record on cuda links" builds $record $record/built
   done
 fi
-evaluate() { built/mulligan_evaluate "$@" data/tokenizer.model data/fineweb_val_*.bin; } # evaluate [--plain] ARTIFACT
+evaluator=$work/built/mulligan_evaluate # in the words of its processes, which no other script has
+evaluate() { "$evaluator" "$@" data/tokenizer.model data/fineweb_val_*.bin; } # evaluate [--plain] ARTIFACT
 for artifact in runs/small/artifact.mulligan more.mulligan; do
   for ranks in 1 2; do
     "$mulligan" launch --nproc-per-node $ranks -- ttt "$artifact" --output adapted >/dev/null
@@ -64,14 +65,14 @@ for artifact in runs/small/artifact.mulligan more.mulligan; do
 done
 kill_a_rank() { # as soon as there are three
   for _ in $(seq 1000); do
-    [[ $(pgrep -cf 'built/mulligan_evaluate --ranks 3') != 3 ]] || break
+    [[ $(pgrep -cf "$evaluator --ranks 3") != 3 ]] || break
     sleep 0.01
   done
-  pkill -KILL -nf 'built/mulligan_evaluate --ranks 3'
+  pkill -KILL -nf "$evaluator --ranks 3"
 }
 kill_a_rank &
 check_contains "a rank that ends ends the others" "see its message" "$(evaluate --ranks 3 more.mulligan 2>&1)"
-check_equal "and none is left" "" "$(pgrep -f 'built/mulligan_evaluate')"
+check_equal "and none is left" "" "$(pgrep -f "$evaluator")"
 # Damaged artifacts: their checksum is put right, so that what follows it is read.
 cat >mutate.py <<'PYTHON'
 import hashlib, random, subprocess, sys

@@ -241,11 +241,12 @@ Finding check_operations(Backend& backend, Backend& reference, const RunConfig& 
       worst = found;
       worst_tap = taps[i];
       if (found.worst <= 1) continue;
-      f.note(CheckOutcome::fail,
-             fmt::format(
-                 "the first operation that is off is {} ({}, call {}): position {}, {:.3g} of the rms, cos {:.5f}",
-                 taps[i], call.kernel, i, row_of(graph.type(result), found.at), found.of_rms, found.cosine),
-             look_at_forward_kernel);
+      f.note(
+          CheckOutcome::fail,
+          fmt::format(
+              "the first operation that is off is {} ({}, call {}): position {}, {:.3g} of the rms, cos {:.5f}",
+              taps[i], call.kernel, i, row_of(graph.type(result), found.at), found.of_rms, found.cosine),
+          look_at_forward_kernel);
     }
   }
   f.measured = fmt::format("{} of {} calls compared; furthest off: {}, {:.2g} of the rms", compared,
@@ -319,7 +320,7 @@ Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compu
   if (static_cast<std::size_t>(unused) >= v) {
     f.measured = "not looked at";
     return judged(f, CheckOutcome::skip, "every token of so small a vocabulary is an input",
-                  "none is needed; the formulas of all operations are checked as well");
+                  "none is needed; every operation is compared as well");
   }
   const std::string head = head_parameter(config.model);
   const auto width = static_cast<std::size_t>(config.model.width);

@@ -32,7 +32,7 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy: a table and sweep.html
+//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_cost.cpp)
 //   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
 //   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
