@@ -37,7 +37,7 @@ void evaluate(std::vector<std::string> words) {
       });
   ScoredText text(artifact, settings, words[1], {words.begin() + 2, words.end()});
   const bool adapts = !plain && !settings.adapters.name.empty();
-  const Score score =
+  const TextScore score =
       adapts ? score_adapting(artifact, settings, text, ranks) : score_plain(artifact, settings, text);
   fmt::print("val_bpb {} loss_nats {} tokens {} bytes {}\n",
              score.loss_nats / std::numbers::ln2 / static_cast<double>(score.bytes), score.loss_nats,

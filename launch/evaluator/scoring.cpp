@@ -89,7 +89,7 @@ ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& setti
     throw data_error("the shards hold no text");
 }
 
-Score score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text) {
+TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text) {
   Model model(artifact, settings, nullptr);
   EvaluatorOptions options;
   options.eval = settings.eval;
@@ -103,8 +103,8 @@ Score score_plain(const Artifact& artifact, const EvaluationSettings& settings, 
   return {sums.loss_nats, sums.tokens, sums.bytes};
 }
 
-Score score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
-                     std::int64_t ranks) {
+TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
+                         std::int64_t ranks) {
   const bool first = become_ranks(ranks);
   const bool trains_base = !settings.base.name.empty();
   Model model(artifact, settings, trains_base || !settings.masters.empty() ? &settings.masters : nullptr);

@@ -13,7 +13,7 @@
 
 namespace mulligan {
 
-struct Score {
+struct TextScore {
   double loss_nats = 0;
   std::uint64_t tokens = 0, bytes = 0;
 };
@@ -36,10 +36,10 @@ class ScoredText {
 std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings);
 
 // Without test-time training.
-Score score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text);
+TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text);
 // With it, by `ranks` processes that share its documents. Returns in the first of them; the others end here.
-Score score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
-                     std::int64_t ranks);
+TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
+                         std::int64_t ranks);
 // Starts the other ranks: copies of this process, each with its number as LOCAL_RANK. Call it before threads and devices exist.
 // Whether this process is the first.
 bool become_ranks(std::int64_t count);
