@@ -2,20 +2,23 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <set>
 
 namespace mulligan {
 namespace {
 
-std::map<std::string, std::string, std::less<>>& kernel_owners() {
-  static std::map<std::string, std::string, std::less<>> owners;
-  return owners;
-}
+// Ranks of one process, such as the threads of a test, add kernels at once.
+std::mutex owners_mutex;
+std::map<std::string, const char*, std::less<>> kernel_owners;
+std::set<std::string> owner_texts;  // none goes
 
 }  // namespace
 
 const char* kernel_owner(std::string_view kernel) {
-  const auto owner = kernel_owners().find(kernel);
-  return owner == kernel_owners().end() ? nullptr : owner->second.c_str();
+  const std::lock_guard lock(owners_mutex);
+  const auto owner = kernel_owners.find(kernel);
+  return owner == kernel_owners.end() ? nullptr : owner->second;
 }
 
 void DeviceBuffer::Free::operator()(void* address) const {
@@ -72,7 +75,11 @@ DeviceBuffer Backend::allocate(std::size_t bytes) {
 void Backend::add_kernels(const Plugin& plugin, bool replace) {
   const std::span<const mlg_kernel> kernels = plugin.kernels();
   if (kernels.empty()) return;
-  for (const mlg_kernel& kernel : kernels) kernel_owners()[kernel.name] = plugin.description();
+  {
+    const std::lock_guard lock(owners_mutex);
+    const char* owner = owner_texts.insert(plugin.description()).first->c_str();
+    for (const mlg_kernel& kernel : kernels) kernel_owners[kernel.name] = owner;
+  }
   if (mlg_error error = table().add_kernels(instance(), kernels.data(),
                                             static_cast<std::uint32_t>(kernels.size()), replace)) {
     throw config_error("{} refuses the kernels of {}: {}", this->plugin().description(), plugin.description(),

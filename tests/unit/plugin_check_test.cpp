@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "framework/check/allocation_count.h"
 #include "framework/check/start_check.h"
@@ -189,6 +190,20 @@ TEST(StartCheck, RefusesALossThatWritesNothing) {
     EXPECT_TRUE(refuses([&] { check_loss_at_start(*backend, loss, model, MLG_F32); },
                         ExitCode::bad_configuration, "loss 'flawed_loss'", "is not written"));
   }
+}
+
+// Ranks may be threads of one process.
+TEST(StartCheck, BackendsOfSeveralThreadsTakeKernelsAtOnce) {
+  const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "adamw");
+  ASSERT_FALSE(plugin->kernels().empty());
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < 4; ++rank)
+    ranks.emplace_back([&] {
+      const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+      for (int i = 0; i < 5000; ++i) backend->add_kernels(*plugin, true);
+    });
+  ranks.clear();
+  EXPECT_EQ(kernel_owner(plugin->kernels().front().name), plugin->description());
 }
 
 TEST(StartCheck, AdaptersThatReadNoBlockInputLeaveADefinedGradient) {
