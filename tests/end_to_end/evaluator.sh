@@ -71,7 +71,7 @@ kill_a_rank() { # as soon as there are three
   pkill -KILL -nf "$evaluator --ranks 3"
 }
 kill_a_rank &
-check_contains "a rank that ends ends the others" "see its message" "$(evaluate --ranks 3 more.mulligan 2>&1)"
+check_contains "a rank that ends ends the others" "another rank has ended" "$(evaluate --ranks 3 more.mulligan 2>&1)"
 check_equal "and none is left" "" "$(pgrep -f "$evaluator")"
 # Damaged artifacts: their checksum is put right, so that what follows it is read.
 cat >mutate.py <<'PYTHON'
