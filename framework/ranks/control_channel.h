@@ -166,7 +166,7 @@ class LongWork {
 // return. Meanwhile this rank delays no other rank by work of its own.
 class CommunicatorCall {
  public:
-  explicit CommunicatorCall(RankProgress* progress);  // null: of a rank that nobody watches
+  explicit CommunicatorCall(RankProgress* progress);  // null: calls are not counted
   ~CommunicatorCall() {
     if (progress_) --progress_->in_communicator;
   }

@@ -80,7 +80,7 @@ struct Connection {
   std::unique_ptr<CommunicatorPlugin> plugin;
   HostGroup& group;
   Backend& backend;
-  RankProgress* progress;  // null: nobody watches
+  RankProgress* progress;  // null: calls are not counted
   std::atomic<std::uint64_t> submitted = 0;
 
   // Failures of `work` are known as those of transfers, and the time that this rank waits is booked.
