@@ -102,16 +102,6 @@ Moment moment_at(int place, const TrainConfig& saved, const TrainConfig& now,
           static_cast<double>(place) / 8};
 }
 
-struct FollowedSchedule {
-  const PluginTable& table;
-  Schedule schedule;
-};
-
-FollowedSchedule followed(const LoadedConfig& loaded, const OptimizerConfig& optimizer, PluginHost& host) {
-  const PluginTable& table = optimizer.schedule ? *optimizer.schedule : loaded.config.schedule;
-  return {table, Schedule(load_plugin(host, MLG_SCHEDULE, table), loaded.plugin(table.section))};
-}
-
 std::string horizon_text(const RunConfig& saved, const RunConfig& now) {
   const std::int64_t was = horizon_steps(saved), is = horizon_steps(now);
   if (was == is || was <= 0) return {};
@@ -131,20 +121,13 @@ std::string changed_rates(const LoadedConfig& saved, const LoadedConfig& now, Pl
     const PluginTable& is = optimizer.schedule ? *optimizer.schedule : now.config.schedule;
     if (was.plugin != is.plugin)
       return fmt::format("[{}] was {} and is now {}", is.section, was.plugin, is.plugin);
-    const FollowedSchedule saved_schedule = followed(saved, *before, host);
-    const FollowedSchedule schedule = followed(now, optimizer, host);
+    const Schedule saved_schedule(load_plugin(host, MLG_SCHEDULE, was), saved.plugin(was.section));
+    const Schedule schedule(load_plugin(host, MLG_SCHEDULE, is), now.plugin(is.section));
     for (int place = 0; place <= places; ++place) {
       const Moment moment = moment_at(place, saved.config.train, now.config.train, manifest);
-      const double rate_was = saved_schedule.schedule.rate(progress_of(saved.config, moment), before->lr).lr;
-      const double rate_is = schedule.schedule.rate(progress_of(now.config, moment), optimizer.lr).lr;
+      const double rate_was = saved_schedule.rate(progress_of(saved.config, moment), before->lr).lr;
+      const double rate_is = schedule.rate(progress_of(now.config, moment), optimizer.lr).lr;
       if (rate_was == rate_is) continue;
-      if (place == 0 && manifest.step > 0) {
-        const Moment last{moment.step - 1, moment.seconds - manifest.progress.step_seconds, moment.epoch};
-        return fmt::format(
-            "the learning rate of [optimizer.{}] was {:.6g} at step {} and is {:.6g} at step {}{}",
-            optimizer.name, saved_schedule.schedule.rate(progress_of(saved.config, last), before->lr).lr,
-            moment.step, rate_is, moment.step + 1, horizon_text(saved.config, now.config));
-      }
       return fmt::format("the learning rate of [optimizer.{}] at step {} was to be {:.6g} and is {:.6g}{}",
                          optimizer.name, moment.step + 1, rate_was, rate_is,
                          horizon_text(saved.config, now.config));

@@ -6,6 +6,7 @@
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/loaded_model.h"
+#include "framework/run/run_ranks.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/ttt_session.h"
 #include "launch/commands/run_generate.h"
@@ -125,7 +126,9 @@ class LayerCastScores : public testing::TestWithParam<const char*> {
 
 TEST_P(LayerCastScores, EvaluationHasTheBitsOfFp32WithTheRoundedWeights) {
   LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
-  const EvalResult fp32 = evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), {nullptr});
+  RunRanks alone;
+  const EvalResult fp32 =
+      evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), {nullptr}, {}, alone);
   const EvalResult layercast =
       evaluate_weights(narrow, test_plugin_host(), directory_ / "weights.safetensors", {nullptr});
   EXPECT_EQ(fp32.loss_sum_nats, layercast.loss_sum_nats);

@@ -235,7 +235,7 @@ TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
   const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(10)).string();
   tiny().train_in(longer, with(cosine, {"train.steps=20"}), at_end);
   const std::string log = read_file(fs::path(longer) / "log.txt");
-  EXPECT_TRUE(contains(log, "at step 10 and is ", "(schedule.horizon_steps = 10 keeps it)"));
+  EXPECT_TRUE(contains(log, "at step 11 was to be ", "(schedule.horizon_steps = 10 keeps it)"));
   const auto [code, sentence] =
       refusal(tiny().next_directory(), with(cosine, {"train.steps=20", "ledger.rules=strict"}), at_end);
   EXPECT_TRUE(contains(sentence, "(schedule.horizon_steps = 10 keeps it); under ledger.rules = \"strict\""));
