@@ -302,9 +302,8 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
 void TrainingEngine::refresh_evaluation_weights() {
   Program* evaluation = plan_->find(phase_, StepRole::evaluation_weights);
   if (!evaluation) return;
-  evaluation->run_range(0, plan_->evaluation_copies());
+  evaluation->run();
   exchange_->gather_evaluation();
-  evaluation->run_range(plan_->evaluation_copies(), evaluation->graph().calls().size());
 }
 
 bool TrainingEngine::step(std::int64_t number, Prefetcher& rows) {

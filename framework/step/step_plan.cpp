@@ -83,10 +83,8 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   Program* record = add(build_record(ring), role_name(StepRole::record));
   Program *evaluation = nullptr, *unscale = nullptr;
   if (has_evaluation_weights(groups)) {
-    EvaluationGraph built =
-        build_evaluation_weights(config, with_compute_dtype(units, scored_types(config)), groups, world_size);
-    evaluation_copies_ = built.copies;
-    evaluation = add(std::move(built.graph), role_name(StepRole::evaluation_weights));
+    evaluation = add(build_evaluation_weights(config, units, groups, world_size),
+                     role_name(StepRole::evaluation_weights));
   }
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     std::vector<PlannedStep>& steps = phases_.emplace_back();

@@ -35,7 +35,7 @@ class TrainingPrograms {
  private:
   TrainingEngine engine_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<Program> average_refresh_;
+  std::unique_ptr<Program> scored_copies_;  // of averages or evaluation weights; null: none
   SharedArena arena_;
 };
 
