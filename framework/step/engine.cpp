@@ -253,14 +253,6 @@ double TrainingEngine::probe_loss(const Batch& row) {
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.target_count());
 }
 
-double TrainingEngine::loss_scale() const {
-  return scaled() ? set_scale_ : 1.0;
-}
-
-void TrainingEngine::set_loss_scale(double scale) {
-  set_scale_ = scale;
-}
-
 // The sum over ranks of their gradients is that of the mean over all targets of the step, or of the sum. Where each
 // clips its own first, or each micro-batch's, that is the gradient of the mean over its own targets, and the clip
 // divides it by their number.

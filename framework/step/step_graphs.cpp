@@ -133,7 +133,7 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
 
 FollowUp build_follow_up(Graph before, const std::vector<PlannedParameter>& parameters, const EmaConfig& ema,
                          int world_size, bool wrapped) {
-  FollowUp built{std::move(before)};
+  FollowUp built{{}, std::move(before)};
   Graph& graph = built.graph;
   build_refresh_copies(graph, layouts_of(parameters));
   built.averages = built.begin = graph.calls().size();

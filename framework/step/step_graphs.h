@@ -88,9 +88,11 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
 // What follows an update of `parameters` by one of `world_size` ranks, after the calls of `before`: the compute
 // copies; the averages of the weights at rest (ema.decay > 0), of cut ones those of the slices; the calls with which
 // averages begin (ema.from_step > 0). A step makes the first and, by average_step(), one of the others.
-struct FollowUp {
-  Graph graph;
+struct FollowUpParts {
   std::size_t averages = 0, begin = 0;  // the first calls of the second part and of the third
+};
+struct FollowUp : FollowUpParts {
+  Graph graph;
 };
 FollowUp build_follow_up(Graph before, const std::vector<PlannedParameter>& parameters, const EmaConfig& ema,
                          int world_size, bool wrapped = false);

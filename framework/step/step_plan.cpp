@@ -160,7 +160,7 @@ const StepPlan::Copies& StepPlan::copies(ComputeTypes compute) {
   // What is made of weights at rest is made of whole ones.
   FollowUp built = build_follow_up(groups_.record_wrapper(), left, config_.ema,
                                    groups_.blends() ? 1 : world_size_, groups_.wrapped());
-  const FollowUpParts parts{built.averages, built.begin};
+  const FollowUpParts parts = built;
   Program* follow_up = add(std::move(built.graph), role_name(StepRole::follow_up));
   Program* refresh = add(build_refresh(units), role_name(StepRole::refresh));
   return copies_.emplace_back(Copies{compute, update, refresh, follow_up, parts});

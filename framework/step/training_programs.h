@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/eval/evaluator.h"
-#include "framework/run/device_plan.h"
+#include "framework/run/device_memory.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {

@@ -247,9 +247,12 @@ std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, Plu
   return plugins;
 }
 
-std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded,
-                                         PluginHost& host) {
-  std::vector<std::string> notes;
+namespace {
+
+// Adds what to report about plugins that wrote the checkpoint and those in use. Throws config_error naming the section when a
+// plugin's state version differs.
+void compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded, PluginHost& host,
+                     std::vector<std::string>& notes) {
   for (const CheckpointPlugin& now : checkpoint_plugins(loaded, host)) {
     const auto saved = std::ranges::find(manifest.plugins, now.section, &CheckpointPlugin::section);
     if (saved == manifest.plugins.end() || saved->name != now.name)
@@ -268,8 +271,9 @@ std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, con
           now.section, now.kind, now.name, saved->version, now.version));
     }
   }
-  return notes;
 }
+
+}  // namespace
 
 ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, const std::string& resume) {
   ResumePoint point;
@@ -288,9 +292,7 @@ ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, cons
   }
   point.in_place = same_folder(point.checkpoint->path.parent_path(), own);
   compare_configs(*point.checkpoint, loaded, host, point.notes);
-  for (std::string& note : compare_plugins(point.checkpoint->manifest, loaded, host)) {
-    point.notes.push_back(std::move(note));
-  }
+  compare_plugins(point.checkpoint->manifest, loaded, host, point.notes);
   const std::string& saved = point.checkpoint->manifest.instruction_set;
   if (saved != instruction_set()) {
     point.notes.push_back(fmt::format(

@@ -53,10 +53,6 @@ struct ResumePoint {
 // the model, the optimisers, the batch or a plugin's state version differ. Changes nothing.
 ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, const std::string& resume);
 
-// What to report about plugins that wrote the checkpoint and those in use. Throws config_error naming the
-// section when a plugin's state version differs; other differences are sentences.
-std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded,
-                                         PluginHost& host);
 // The plugins in use, for a manifest.
 std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, PluginHost& host);
 

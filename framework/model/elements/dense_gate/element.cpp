@@ -24,7 +24,7 @@ const Element element = {
     .block_parameters = block_parameters,
     .head_gate =
         [](const ModelConfig& model) {
-          return HeadGate{weight, model.width, 1.0};
+          return HeadGate{weight, model.width};
         },
     .mix_attention = [](const ElementContext&, AttentionOutput& output) { output.apply_gate(1.0); }};
 

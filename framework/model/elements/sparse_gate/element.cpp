@@ -25,8 +25,7 @@ const Element element = {
     .block_parameters = block_parameters,
     .head_gate =
         [](const ModelConfig& model) {
-          const Config config = config_of(model);
-          return HeadGate{weight, config.window, config.scale};
+          return HeadGate{weight, config_of(model).window};
         },
     .mix_attention = [](const ElementContext& context,
                         AttentionOutput& output) { output.apply_gate(config_of(context.model).scale); }};
