@@ -32,10 +32,6 @@ struct Handover {
   std::optional<double> tolerance_nats;
 };
 
-// How far two phases' losses of one row may lie apart by their precision: 1e-4 nats where both compute in
-// fp32, otherwise 2e-2; absent where they compute different things.
-std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after);
-
 // Makes the communicator of a backend: all ranks in the same order.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(Backend&)>;
 

@@ -120,24 +120,20 @@ TEST(RunLedger, IsReadAsItWasWritten) {
   EXPECT_TRUE(RunLedger::read(folder.path("elsewhere")).entries().empty());
 }
 
+// Damaged texts, and amounts that cannot be.
 TEST(RunLedger, ADamagedFileIsRefused) {
+  const auto entry = [](const char* amounts) {
+    return fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", amounts);
+  };
   const std::string deep = "{\"stages\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
-  for (const char* text :
-       {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}", "{\"stages\": 5}", deep.c_str()}) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string(R"({"stages": [{"stage": "sleep"}]})"),
+        std::string(R"({"stages": 5})"), deep, entry(R"("seconds": {"train": -1.0}, "bytes": {})"),
+        entry(R"("seconds": {"train": null}, "bytes": {})"), entry(R"("seconds": {}, "bytes": {"artifact": -5})"),
+        entry(R"("seconds": {}, "bytes": {"artifact": 0.5})")}) {
     const TemporaryFolder folder;
     folder.write("ledger.json", text);
     EXPECT_TRUE(refuses([&] { RunLedger::read(folder.path("")); }, ExitCode::bad_data, "ledger.json"));
-  }
-}
-
-TEST(RunLedger, AmountsThatCannotBeAreRefused) {
-  for (const char* stage :
-       {R"("seconds": {"train": -1.0}, "bytes": {})", R"("seconds": {"train": null}, "bytes": {})",
-        R"("seconds": {}, "bytes": {"artifact": -5})", R"("seconds": {}, "bytes": {"artifact": 0.5})"}) {
-    const TemporaryFolder folder;
-    folder.write("ledger.json",
-                 fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
-    sentence_of(ExitCode::bad_data, [&] { RunLedger::read(folder.path("")); });
   }
 }
 
@@ -200,24 +196,6 @@ struct FakeClock {
   }
 };
 
-TEST(Ledger, APhaseThatWillBeMadeAgainIsBookedApart) {
-  double now = 0;
-  Ledger ledger([&] { return now; });
-  ledger.enter("train");
-  now = 2;
-  ledger.enter("evaluate");
-  now = 5;
-  ledger.rename("evaluate", "evaluate_unfinished");
-  now = 6;
-  ledger.enter("save");
-  now = 7;
-  ledger.close();
-  EXPECT_EQ(ledger.seconds("evaluate"), 0);
-  EXPECT_EQ(ledger.seconds("evaluate_unfinished"), 4);
-  EXPECT_EQ(ledger.seconds("train"), 2);
-  EXPECT_EQ(ledger.seconds("save"), 1);
-}
-
 TEST(Ledger, EverySecondIsBookedToOnePhase) {
   FakeClock time;
   Ledger ledger(time.clock());
@@ -234,17 +212,31 @@ TEST(Ledger, EverySecondIsBookedToOnePhase) {
   EXPECT_EQ(ledger.seconds("train"), 6);
   EXPECT_EQ(ledger.seconds("evaluate"), 3);
   EXPECT_EQ(ledger.seconds("quantise"), 0);
+  ledger.enter("evaluate");
+  time.now += 4;
+  ledger.rename("evaluate", "evaluate_unfinished");  // it will be made again
+  time.now += 1;
+  ledger.close();
+  EXPECT_EQ(ledger.seconds("evaluate"), 0);
+  EXPECT_EQ(ledger.seconds("evaluate_unfinished"), 8);
   ASSERT_EQ(ledger.phases().size(), 3u);
   EXPECT_EQ(ledger.phases()[1].first, "train");
 }
 
-TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
-  FakeClock time;
+// A budget that runs on `time`.
+Budget budget_of(FakeClock& time, double seconds, double reserve, std::int64_t steps) {
   TrainConfig train;
-  train.budget_seconds = 600;
-  train.reserve_seconds = 100;
+  train.budget_seconds = seconds;
+  train.reserve_seconds = reserve;
+  train.steps = steps;
   Budget budget(train, time.clock());
   budget.resume();
+  return budget;
+}
+
+TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
+  FakeClock time;
+  Budget budget = budget_of(time, 600, 100, 0);
   EXPECT_EQ(budget.fraction(0), 0);
   time.now += 125;
   EXPECT_DOUBLE_EQ(budget.fraction(3), 0.25);
@@ -261,10 +253,7 @@ TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
 
 TEST(Budget, EndsBeforeAStepThatWouldPassIt) {
   FakeClock time;
-  TrainConfig train;
-  train.budget_seconds = 10;
-  Budget budget(train, time.clock());
-  budget.resume();
+  Budget budget = budget_of(time, 10, 0, 0);
   for (int step = 1; step <= 3; ++step) {
     EXPECT_FALSE(budget.ended(budget.fraction(step - 1), step - 1)) << step;
     time.now += 3;
@@ -274,27 +263,15 @@ TEST(Budget, EndsBeforeAStepThatWouldPassIt) {
   EXPECT_TRUE(budget.ended(budget.fraction(3), 3));
 }
 
-TEST(Budget, StepsBoundARunWithoutAClock) {
+TEST(Budget, StepsBoundARunWithAndWithoutAClock) {
   FakeClock time;
-  TrainConfig train;
-  train.steps = 8;
-  Budget budget(train, time.clock());
-  budget.resume();
-  EXPECT_EQ(budget.fraction(2), 0.25);
-  EXPECT_FALSE(budget.ended(budget.fraction(7), 7));
-  EXPECT_TRUE(budget.ended(budget.fraction(8), 8));
-}
-
-TEST(Budget, StepsAreAnUpperLimitBesidesTheClock) {
-  FakeClock time;
-  TrainConfig train;
-  train.steps = 8;
-  train.budget_seconds = 1000;
-  Budget budget(train, time.clock());
-  budget.resume();
+  const Budget steps = budget_of(time, 0, 0, 8), both = budget_of(time, 1000, 0, 8);
   time.now += 1;
-  EXPECT_DOUBLE_EQ(budget.fraction(7), 0.001);
-  EXPECT_TRUE(budget.ended(budget.fraction(8), 8));
+  EXPECT_EQ(steps.fraction(2), 0.25);
+  EXPECT_FALSE(steps.ended(steps.fraction(7), 7));
+  EXPECT_TRUE(steps.ended(steps.fraction(8), 8));
+  EXPECT_DOUBLE_EQ(both.fraction(7), 0.001);
+  EXPECT_TRUE(both.ended(both.fraction(8), 8));
 }
 
 DataIdentity published(std::size_t shards) {

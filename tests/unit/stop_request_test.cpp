@@ -69,32 +69,19 @@ TEST(StopRequest, EachSignalThatAsksForAnEndIsNoted) {
 }
 
 TEST(StopRequest, ASecondOneKillsAndHangUpsComeInTwos) {
-  const int killed = exit_code_of([] {
-    const StopSignals signals;
-    kill(getpid(), SIGTERM);
-    wait_for_signal();
-    kill(getpid(), SIGINT);
-    std::this_thread::sleep_for(std::chrono::seconds(10));
-  });
-  EXPECT_EQ(killed, 128 + SIGINT);
-  const int twice = exit_code_of([] {
-    const StopSignals signals;
-    kill(getpid(), SIGHUP);
-    wait_for_signal();
-    kill(getpid(), SIGHUP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  });
-  EXPECT_EQ(twice, 0);
-  // A batch system's SIGTERM, and the same from the launcher.
-  const int from_two = exit_code_of([] {
-    const StopSignals signals;
-    kill(getpid(), SIGTERM);
-    wait_for_signal();
-    kill(getpid(), SIGTERM);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    if (stop_signals_noted() != 1) _exit(1);
-  });
-  EXPECT_EQ(from_two, 0);
+  const auto after_two = [](int first, int second) {
+    return exit_code_of([=] {
+      const StopSignals signals;
+      kill(getpid(), first);
+      wait_for_signal();
+      kill(getpid(), second);
+      std::this_thread::sleep_for(std::chrono::milliseconds(first == second ? 100 : 10'000));
+      if (stop_signals_noted() != 1) _exit(1);
+    });
+  };
+  EXPECT_EQ(after_two(SIGTERM, SIGINT), 128 + SIGINT);
+  EXPECT_EQ(after_two(SIGHUP, SIGHUP), 0);
+  EXPECT_EQ(after_two(SIGTERM, SIGTERM), 0) << "a batch system's, and the same from the launcher";
 }
 
 TEST(StopRequest, FurtherOnesAreCountedWhereTheyShallBe) {
