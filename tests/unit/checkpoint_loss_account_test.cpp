@@ -59,23 +59,15 @@ TEST(LossAccount, AWindowIsGivenOnlyWhenAllOfItIsKept) {
   EXPECT_FALSE(account.window(200, 200));
 }
 
-TEST(LossAccount, AResumedAccountEqualsAnUninterruptedOne) {
-  LossAccount straight, first, second;
-  count(straight, 0, 500);
-  count(first, 0, 100);
-  second.restore(first.state());
-  count(second, 100, 500);
-  EXPECT_EQ(second.state(), straight.state());
-}
-
 // Steps 100 to 500 after a resume: 400 losses divided by 500 steps, 0.8 of their mean.
-TEST(LossAccount, TheHfFigureHasTheFactorOfItsDefect) {
+TEST(LossAccount, IsContinuedAndTheHfFigureHasTheFactorOfItsDefect) {
   LossAccount straight, first, second;
   count(straight, 0, 500);
   EXPECT_NEAR(straight.train_loss_hf_nats(), straight.run().mean_nats(), 1e-12);
   count(first, 0, 100);
   second.restore(first.state());
   count(second, 100, 500);
+  EXPECT_EQ(second.state(), straight.state()) << "a resumed account equals an uninterrupted one";
   const double mean_since_resume = second.phases()[1].second.mean_nats();
   EXPECT_NEAR(second.train_loss_hf_nats() / mean_since_resume, 0.8, 1e-12);
   EXPECT_NE(second.train_loss_hf_nats(), second.run().mean_nats());
