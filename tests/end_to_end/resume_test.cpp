@@ -70,9 +70,11 @@ class Resume : public ::testing::Test {
 std::string Resume::directory_;
 RunResult Resume::result_;
 
+// Nor does a resumption where there is nothing yet: it starts from the beginning.
 TEST_F(Resume, CheckpointsDoNotChangeTheRun) {
   const RunResult without =
-      tiny().train_in(tiny().next_directory(), with(everything(), {"checkpoint.at_end=false"}));
+      tiny().train_in(tiny().next_directory(), with(everything(), {"checkpoint.at_end=false"}), "auto");
+  EXPECT_EQ(without.first_step, 0);
   EXPECT_EQ(without.step_loss_nats, result_.step_loss_nats);
 }
 
@@ -167,21 +169,6 @@ TEST_F(Resume, APluginsKeyMayNameAFile) {
   EXPECT_EQ(resumed.first_step, 1);
 }
 
-TEST_F(Resume, AutoStartsFromTheBeginningWhereThereIsNothingYet) {
-  const RunResult result = tiny().train_in(tiny().next_directory(), everything(), "auto");
-  EXPECT_EQ(result.first_step, 0);
-  EXPECT_EQ(result.step_loss_nats, result_.step_loss_nats);
-}
-
-TEST_F(Resume, ALongerRunMayBeMadeOfAFinishedOne) {
-  const std::string copy = tiny().next_directory();
-  const Overrides longer = with(everything(), {"train.steps=27"});
-  const RunResult result = tiny().train_in(copy, longer, checkpoint(24));
-  EXPECT_EQ(result.steps, 27);
-  EXPECT_EQ(result.step_loss_nats.size(), 3u);
-  EXPECT_TRUE(contains(read_file(fs::path(copy) / "log.txt"), "warning: train.steps was 24 and is now 27"));
-}
-
 // A cosine over ten steps whose end moves: both ends are told, and the key that keeps the old one.
 TEST_F(Resume, AScheduleThatChangesIsTold) {
   const Overrides cosine = {"train.steps=10", "schedule.plugin=cosine", "schedule.by=step",
@@ -194,7 +181,8 @@ TEST_F(Resume, AScheduleThatChangesIsTold) {
   const std::string told = "last step was 10 and is 20 (schedule.horizon_steps = 10 keeps it)";
   EXPECT_TRUE(contains(read_file(fs::path(longer) / "log.txt"), told));
   const auto refused = [&](const Overrides& change) {
-    return refusal(tiny().next_directory(), with(cosine, with(change, {"ledger.rules=strict"})), at_end).second;
+    return refusal(tiny().next_directory(), with(cosine, with(change, {"ledger.rules=strict"})), at_end)
+        .second;
   };
   EXPECT_TRUE(contains(refused({"train.steps=20"}), told + "; under ledger.rules = \"strict\""));
   EXPECT_TRUE(contains(refused({"optimizer.matrices.lr=0.5"}), "optimizer.matrices.lr"));
@@ -266,11 +254,13 @@ TEST_F(Resume, AnotherStateVersionIsRefusedAndAnotherLibraryOrCpuTold) {
   EXPECT_EQ(log.find(cpu), log.rfind(cpu));
 }
 
-// train_loss_hf of a run resumed after 24 of 27 steps: the losses of 3 steps over 27.
-TEST_F(Resume, TheHfFigureIsGivenOnRequestOnlyAndUnderItsName) {
+// A longer run of a finished one; its train_loss_hf is the losses of 3 steps over 27, and given on request alone.
+TEST_F(Resume, ALongerRunAndTheHfFigure) {
   const std::string copy = tiny().next_directory();
   const Overrides longer = with(everything(), {"train.steps=27", "metrics.hf_compat=true"});
   const RunResult result = tiny().train_in(copy, longer, checkpoint(24));
+  EXPECT_TRUE(contains(read_file(fs::path(copy) / "log.txt"), "warning: train.steps was 24 and is now 27"));
+  EXPECT_EQ(result.step_loss_nats.size(), 3u);
   const Json loss = result_of(copy).at("train_loss");
   double sum = 0;
   for (const double step : result.step_loss_nats) sum += step;

@@ -58,15 +58,15 @@ TEST(Train, BothLossPluginsGiveTheSameLosses) {
 }
 
 TEST(Train, EveryCombinationOfPluginsTrains) {
-  const std::vector<std::vector<std::string>> schedules = {
-      {"schedule.plugin=constant"},
-      {"schedule.plugin=cosine"},
-      {"schedule.plugin=warmdown"},
-      {"schedule.plugin=sgdr", "schedule.period=3.0", "schedule.by=step"}};
-  const std::vector<std::vector<std::string>> optimizers = {
-      {"optimizer.matrices.plugin=muon", "optimizer.matrices.lr=0.02"},
-      {"optimizer.matrices.plugin=adamw", "optimizer.matrices.lr=0.005"},
-      {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.05"}};
+  const std::vector<Overrides> schedules = {{"schedule.plugin=constant"},
+                                            {"schedule.plugin=cosine"},
+                                            {"schedule.plugin=warmdown"},
+                                            {"schedule.plugin=sgdr", "schedule.period=3.0",
+                                             "schedule.by=step"}},
+                               optimizers = {
+                                   {"optimizer.matrices.plugin=muon", "optimizer.matrices.lr=0.02"},
+                                   {"optimizer.matrices.plugin=adamw", "optimizer.matrices.lr=0.005"},
+                                   {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.05"}};
   for (const char* loss : {"softcap_ce", "cross_entropy"}) {
     for (const auto& optimizer : optimizers) {
       for (const auto& schedule : schedules) {

@@ -79,10 +79,9 @@ TEST(FuseResiduals, WhatOthersReadLaterOrOutlastsTheGraphIsWritten) {
 
   Built outlasting;
   const Value result = outlasting.graph.external("result", rows);
-  outlasting.graph.call(
-      "scaled_add_norm_fwd",
-      {outlasting.in("x"), outlasting.in("a"), outlasting.vector("s"), result, Value{}},
-      {{"scale", 1.0}, {"eps", eps}});
+  outlasting.graph.call("scaled_add_norm_fwd",
+                        {outlasting.in("x"), outlasting.in("a"), outlasting.vector("s"), result, Value{}},
+                        {{"scale", 1.0}, {"eps", eps}});
   outlasting.mix(result);
   outlasting.fuse();
   ASSERT_EQ(outlasting.kernels(), (Kernels{"residual_chain_fwd"}));
@@ -333,13 +332,11 @@ TEST(FuseResiduals, BothLanesReadTheGradientOfTheirMean) {
   EXPECT_EQ(merge.arguments[9], norm.arguments[2]);
   const auto expected = run(plain.graph), actual = run(fused.graph);
   EXPECT_EQ(expected.at("da"), actual.at("da"));
-}
 
-TEST(FuseResiduals, AWeightedSumOfLanesKeepsItsTwoGradients) {
-  LanesMean sum(0.25);
-  const Kernels before = sum.kernels();
-  sum.fuse();
-  EXPECT_EQ(sum.kernels(), before);
+  LanesMean weighted(0.25);  // keeps its two gradients
+  const Kernels before = weighted.kernels();
+  weighted.fuse();
+  EXPECT_EQ(weighted.kernels(), before);
 }
 
 // A gradient that only passes through is not copied.

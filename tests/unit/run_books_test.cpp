@@ -57,9 +57,11 @@ TEST(RunLedger, CalibrationCountsAsTraining) {
   EXPECT_EQ(refusal(kLimits, whole(92, 600, 400, 49)), "");  // each budget used to its last second and byte
   EXPECT_TRUE(contains(refusal(kLimits, whole(92.5, 600, 400, 49)), "train + calibrate took 100.50 s",
                        "ledger.train_seconds = 100", "refused as a record"));
-  // Quantising and compressing read no training data.
+  // Quantising and compressing read no training data, and validations on the way are no evaluation.
   RunLedger ledger;
-  ledger.book(trained(99));
+  LedgerEntry entry = trained(99);
+  for (const char* aside : {"validate", "evaluate_unfinished"}) entry.seconds.emplace_back(aside, 1000.0);
+  ledger.book(entry);
   LedgerEntry without_calibration = quantised(600, 400);
   without_calibration.seconds[0].second = 0;
   ledger.book(without_calibration);
@@ -77,16 +79,13 @@ TEST(RunLedger, EveryBrokenBudgetIsNamed) {
   for (const std::string& one : broken) EXPECT_TRUE(contains(sentence, one));
 }
 
-TEST(RunLedger, OpenRulesRefuseNothingAndUnsetLimitsAreNone) {
+TEST(RunLedger, OpenRulesRefuseNothingUnsetLimitsAreNoneAndCodeIsCounted) {
+  EXPECT_TRUE(contains(refusal(kLimits, whole(92, 600, 0, 40)), "code"));
   LedgerConfig open = kLimits;
   open.rules = LedgerRules::open;
   EXPECT_EQ(refusal(open, whole(200, 601, 400, 50)), "");
   EXPECT_EQ(broken_limits(open, whole(200, 601, 400, 50)).size(), 3u);
   EXPECT_EQ(refusal({LedgerRules::strict, 0, 0, 0}, whole(1e6, 1u << 30, 0, 1e6)), "");
-}
-
-TEST(RunLedger, AnArtifactWhoseCodeWasNotCountedIsNoRecord) {
-  EXPECT_TRUE(contains(refusal(kLimits, whole(92, 600, 0, 40)), "code"));
 }
 
 // A new artifact makes the score of the old one meaningless, a new training both.
@@ -127,9 +126,11 @@ TEST(RunLedger, ADamagedFileIsRefused) {
   };
   const std::string deep = "{\"stages\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
   for (const std::string& text :
-       {std::string(), std::string("{"), std::string("[]"), std::string(R"({"stages": [{"stage": "sleep"}]})"),
-        std::string(R"({"stages": 5})"), deep, entry(R"("seconds": {"train": -1.0}, "bytes": {})"),
-        entry(R"("seconds": {"train": null}, "bytes": {})"), entry(R"("seconds": {}, "bytes": {"artifact": -5})"),
+       {std::string(), std::string("{"), std::string("[]"),
+        std::string(R"({"stages": [{"stage": "sleep"}]})"), std::string(R"({"stages": 5})"), deep,
+        entry(R"("seconds": {"train": -1.0}, "bytes": {})"),
+        entry(R"("seconds": {"train": null}, "bytes": {})"),
+        entry(R"("seconds": {}, "bytes": {"artifact": -5})"),
         entry(R"("seconds": {}, "bytes": {"artifact": 0.5})")}) {
     const TemporaryFolder folder;
     folder.write("ledger.json", text);
@@ -167,15 +168,6 @@ TEST(RunLedger, AScoreOfAPartOfTheSetIsNoRecord) {
     EXPECT_EQ(refused(101), "");
     EXPECT_TRUE(contains(refused(102), "1 of the validation set were not scored"));
   }
-}
-
-TEST(RunLedger, ValidationsOnTheWayAreNoEvaluation) {
-  LedgerEntry entry = trained(90);
-  entry.seconds.emplace_back("validate", 1000.0);
-  entry.seconds.emplace_back("evaluate_unfinished", 1000.0);
-  RunLedger ledger;
-  ledger.book(entry);
-  EXPECT_EQ(refusal(kLimits, ledger), "");
 }
 
 TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
@@ -289,13 +281,15 @@ std::string arena_refusal(const DataIdentity& data, int ranks) {
   return refusal_of([&] { require_arena(config, data, ranks); });
 }
 
-TEST(RunArenaTrack, EightRanksOrADivisor) {
+TEST(RunArenaTrack, RanksFilesAndBatch) {
   for (const int ranks : {1, 2, 4, 8}) EXPECT_EQ(arena_refusal(published(3), ranks), "");
   for (const int ranks : {3, 16})
     EXPECT_TRUE(contains(arena_refusal(published(3), ranks), "1, 2, 4 or 8 ranks"));
-}
-
-TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
+  RunConfig config;
+  EXPECT_NO_THROW(require_arena_batch(config, 2));
+  config.arena.track = ArenaTrack::modded3;
+  EXPECT_NO_THROW(require_arena_batch(config, 1));
+  EXPECT_THROW(require_arena_batch(config, 0.5), Error);
   DataIdentity data = published(3);
   data.train.shards[1].name = "fineweb_train_000003.bin";
   EXPECT_TRUE(contains(arena_refusal(data, 1),
@@ -312,14 +306,6 @@ TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
   EXPECT_TRUE(contains(arena_refusal(data, 1), "2 validation shards"));
   data.validation.shards.clear();
   EXPECT_TRUE(contains(arena_refusal(data, 1), "0 validation shards"));
-}
-
-TEST(RunArenaTrack, ScheduleKeepsTheBatch) {
-  RunConfig config;
-  EXPECT_NO_THROW(require_arena_batch(config, 2));
-  config.arena.track = ArenaTrack::modded3;
-  EXPECT_NO_THROW(require_arena_batch(config, 1));
-  EXPECT_THROW(require_arena_batch(config, 0.5), Error);
 }
 
 }  // namespace
