@@ -66,20 +66,6 @@ TEST(LayerCast, TrainingKeepsFp32MastersAndRoundsTheCopyAlone) {
   }
 }
 
-// With fused kernels and averages a run's score is still the one that its weights get again.
-TEST(LayerCast, TrainsWithFusedKernelsAndAverages) {
-  const Overrides base = {"train.steps=6", "ema.decay=0.9"};
-  const Overrides narrow = with(base, {"train.layercast=bf16"});
-  const RunResult fp32 = tiny().train(base), cast = tiny().train(narrow);
-  for (std::size_t i = 0; i < cast.step_loss_nats.size(); ++i)
-    EXPECT_NEAR(cast.step_loss_nats[i], fp32.step_loss_nats[i], 0.05);
-  ASSERT_TRUE(cast.validation);
-  LoadedConfig loaded = tiny().config(narrow);
-  const EvalResult again =
-      evaluate_weights(loaded, test_plugin_host(), cast.directory / "weights.safetensors", {nullptr});
-  EXPECT_EQ(again.loss_sum_nats, cast.validation->loss_sum_nats);
-}
-
 // From bf16 to LayerCast and on: each phase has copies of its own dtype from the same fp32 masters.
 TEST(LayerCast, FollowsABf16PhaseAndPrecedesAnFp32One) {
   const std::string text = read_file(tiny().train({"train.steps=1"}).directory / "config.toml");

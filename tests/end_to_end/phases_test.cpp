@@ -372,25 +372,5 @@ lr_policy = "rejoin"
   }
 }
 
-TEST(TrainingPhases, NoiseChangesTheRunAndNoneDoesNot) {
-  const RunResult quiet = train("", kShort, tiny().next_directory());
-  Overrides none = kShort, some = kShort, early = kShort;
-  none.insert(none.end(), {"noise.mode=relative", "noise.sigma=0.0"});
-  some.insert(some.end(), {"noise.mode=relative", "noise.sigma=0.01"});
-  early.insert(early.end(), {"noise.mode=relative", "noise.sigma=0.01", "noise.until_fraction=0.5"});
-  EXPECT_EQ(train("", none, tiny().next_directory()).step_loss_nats, quiet.step_loss_nats);
-  const RunResult noisy = train("", some, tiny().next_directory());
-  EXPECT_EQ(noisy.step_loss_nats[0], quiet.step_loss_nats[0]);
-  EXPECT_NE(noisy.step_loss_nats[1], quiet.step_loss_nats[1]);
-  const std::string directory = tiny().next_directory();
-  const RunResult half = train("", early, directory);
-  for (std::size_t step = 0; step <= 6; ++step)
-    EXPECT_EQ(half.step_loss_nats[step], noisy.step_loss_nats[step]) << step;
-  EXPECT_NE(half.step_loss_nats[7], noisy.step_loss_nats[7]);
-  const std::vector<Json> steps = events_of(directory, "step");
-  EXPECT_TRUE(steps[5].contains("noise_ratio"));
-  EXPECT_FALSE(steps[6].contains("noise_ratio"));
-}
-
 }  // namespace
 }  // namespace mulligan::end_to_end::phases_test

@@ -158,7 +158,8 @@ TEST(Train, AveragedWeightsFollowTheFormula) {
 }
 
 TEST(Train, SavedWeightsScoreAsTheRunDid) {
-  for (const char* compute : {"train.compute_dtype=fp32", "train.compute_dtype=bf16"}) {
+  for (const char* compute :
+       {"train.compute_dtype=fp32", "train.compute_dtype=bf16", "train.layercast=bf16"}) {
     const std::vector<std::string> overrides = {"ema.decay=0.8", compute};
     const RunResult result = tiny().train(overrides);
     LoadedConfig loaded = tiny().config(overrides);
