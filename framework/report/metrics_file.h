@@ -80,8 +80,8 @@ struct PhaseSwitchRecord : Handover {
   std::int64_t step = 0;
   std::string from, to;  // names of the phases
   std::vector<std::pair<std::string, double>> lr_before,
-      lr_after;                                      // by optimiser: of the last step, of the coming one
-  bool optimizer_reset = false;                      // the optimisers begin with empty states
+      lr_after;                  // by optimiser: of the last step, of the coming one
+  bool optimizer_reset = false;  // the optimisers begin with empty states
 };
 
 // How the processes of a run came about.

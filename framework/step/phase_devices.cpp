@@ -1,7 +1,5 @@
 #include "framework/step/phase_devices.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 

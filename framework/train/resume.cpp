@@ -71,7 +71,8 @@ Change meaning_of(const std::string& key) {
 
 // What moves the learning rates besides the horizon (horizon_steps).
 bool is_of_schedule(const std::string& key) {
-  if (key.starts_with("optimizer.")) return key.ends_with(".lr") || key.find(".schedule.") != std::string::npos;
+  if (key.starts_with("optimizer."))
+    return key.ends_with(".lr") || key.find(".schedule.") != std::string::npos;
   return (key.starts_with("schedule.") && key != "schedule.horizon_steps") || key == "train.budget_seconds" ||
          key == "train.reserve_seconds";
 }
@@ -161,10 +162,11 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
   }
   const std::int64_t was = horizon_steps(saved.config), is = horizon_steps(loaded.config);
   if (was == is) return;
-  const std::string changed =
-      fmt::format("the schedules' last step was {} and is {} (schedule.horizon_steps = {} keeps it)", was, is, was);
+  const std::string changed = fmt::format(
+      "the schedules' last step was {} and is {} (schedule.horizon_steps = {} keeps it)", was, is, was);
   if (strict)
-    throw config_error("{}; under ledger.rules = \"strict\" a run keeps the schedule of its checkpoint.", changed);
+    throw config_error("{}; under ledger.rules = \"strict\" a run keeps the schedule of its checkpoint.",
+                       changed);
   notes.push_back(fmt::format("warning: {}", changed));
 }
 

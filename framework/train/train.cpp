@@ -69,7 +69,8 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   ResumePoint resume;
   if (ranks.first()) {
     locks = lock_run(loaded.config, "train");
-    resume = open_run_directory(loaded, host, options, {launch.launcher, launch.run_id, launch.restart_count}, locks);
+    resume = open_run_directory(loaded, host, options, {launch.launcher, launch.run_id, launch.restart_count},
+                                locks);
   }
   share_resume_point(resume, ranks.group());
   ranks.note_restarts(resume.attempt.restarts);

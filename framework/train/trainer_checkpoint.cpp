@@ -5,7 +5,6 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"

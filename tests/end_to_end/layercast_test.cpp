@@ -2,7 +2,6 @@
 // fp32; masters stay fp32 otherwise; the bytes are two an element of projections and four of the rest.
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/loaded_model.h"

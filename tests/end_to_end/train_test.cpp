@@ -4,7 +4,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/model/initialise.h"
 #include "tests/end_to_end/tiny_run.h"

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/run/ledger.h"
 #include "framework/run/training_data.h"
 #include "tests/support/sentence.h"
