@@ -121,13 +121,10 @@ ExchangeReport write_targets(const std::vector<Target>& targets, const fs::path&
   return report;
 }
 
-void require_magnitudes(const Part& part, const NamePair& pair, std::vector<std::string>& warnings) {
+void require_magnitudes(const Part& part, const NamePair& pair) {
   const MagnitudeReport magnitudes = test_magnitudes(decode_part(part));
-  if (magnitudes.verdict == MagnitudeVerdict::plausible) return;
-  if (magnitudes.verdict == MagnitudeVerdict::suspicious) {
-    warnings.push_back(fmt::format("'{}': {}", pair.theirs, describe(magnitudes)));
+  if (magnitudes.verdict == MagnitudeVerdict::plausible || magnitudes.verdict == MagnitudeVerdict::suspicious)
     return;
-  }
   throw data_error(
       "'{}', stored as {}: {}; convert the file again from its source, or set check_magnitude = false "
       "for this tensor.",
@@ -180,7 +177,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
   };
   std::vector<Target> targets;
   std::vector<std::vector<bool>> filled;
-  std::vector<std::string> warnings, left;
+  std::vector<std::string> left;
   for (const WeightSpec& spec : model) {
     targets.push_back({spec.name, dtype, spec.shape, {}});
     filled.emplace_back(spec.shape.empty() ? 1 : static_cast<std::size_t>(spec.shape.front()), false);
@@ -213,8 +210,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
       filled[number][entry] = true;
     }
     targets[number].parts.push_back({&tensor, 0, place.begin, place.shape, pair.transpose});
-    if (spec->matrix && pair.check_magnitude)
-      require_magnitudes(targets[number].parts.back(), pair, warnings);
+    if (spec->matrix && pair.check_magnitude) require_magnitudes(targets[number].parts.back(), pair);
   }
   for (const SafetensorsFile& file : files)
     for (const StoredTensor& tensor : file.tensors())
@@ -227,9 +223,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
     }
   }
   require_all_used(left, "parameters of the model", map.source);
-  ExchangeReport report = write_targets(targets, output, metadata);
-  report.warnings = std::move(warnings);
-  return report;
+  return write_targets(targets, output, metadata);
 }
 
 ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,

@@ -23,7 +23,6 @@ struct WeightSpec {
 struct ExchangeReport {
   std::size_t tensors = 0;                    // written
   std::map<std::string, std::size_t> dtypes;  // of the source's tensors that were used, by name
-  std::vector<std::string> warnings;          // suspicious magnitudes
 };
 
 // The weights that transformers stores in several files, by the index that gives the file of each tensor

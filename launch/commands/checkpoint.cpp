@@ -138,7 +138,6 @@ std::optional<StoredType> dtype_of(const std::string& word) {
 }
 
 void print_report(const ExchangeReport& report, const std::string& output) {
-  for (const std::string& warning : report.warnings) fmt::print("warning: {}\n", printable(warning));
   std::vector<std::string> sources;
   for (const auto& [name, count] : report.dtypes) sources.push_back(fmt::format("{} {}", count, name));
   fmt::print("{}: {} tensors from {} of the source\n", output, report.tensors, fmt::join(sources, ", "));
