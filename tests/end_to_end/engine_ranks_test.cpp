@@ -143,13 +143,6 @@ TEST(EngineRanks, GradientsAreSentWhileTheBackwardPassGoesOn) {
   }
 }
 
-std::vector<float> floats_of(const Outcome& outcome, const std::string& name) {
-  const auto& bytes = outcome.state.at(name);
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
-
 TEST(EngineRanks, GradientsMayTravelInBf16) {
   // Plain steps along the gradient, unclipped: what differs is the gradient.
   const Overrides plain = with(base, {"train.clip_norm=0.0", "optimizer.matrices.plugin=sgd",
@@ -197,9 +190,7 @@ TEST(EngineRanks, EachRankMayClipWhatItHas) {
       for (std::size_t i = 0; i < after.size(); ++i)
         change[i] += (after[i] - before[parameter.name()][i]) / 2.0;
       if (skipped == 0) continue;
-      std::vector<float> seen(after.size());
-      std::memcpy(seen.data(), together.state.at(master_name(parameter.name())).data(),
-                  seen.size() * sizeof(float));
+      const std::vector<float> seen = floats_of(together, master_name(parameter.name()));
       for (std::size_t i = 0; i < seen.size(); ++i) {
         ASSERT_NEAR(seen[i] - before[parameter.name()][i], change[i], 1e-6) << parameter.name() << " " << i;
       }
