@@ -56,28 +56,6 @@ TEST(Train, BothLossPluginsGiveTheSameLosses) {
   EXPECT_LE(largest_difference(uncapped.step_loss_nats, plain_uncapped.step_loss_nats), 1e-4);
 }
 
-TEST(Train, EveryCombinationOfPluginsTrains) {
-  const std::vector<Overrides> schedules = {{"schedule.plugin=constant"},
-                                            {"schedule.plugin=cosine"},
-                                            {"schedule.plugin=warmdown"},
-                                            {"schedule.plugin=sgdr", "schedule.period=3.0",
-                                             "schedule.by=step"}},
-                               optimizers = {
-                                   {"optimizer.matrices.plugin=muon", "optimizer.matrices.lr=0.02"},
-                                   {"optimizer.matrices.plugin=adamw", "optimizer.matrices.lr=0.005"},
-                                   {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.05"}};
-  for (const char* loss : {"softcap_ce", "cross_entropy"}) {
-    for (const auto& optimizer : optimizers) {
-      for (const auto& schedule : schedules) {
-        SCOPED_TRACE(loss + optimizer[0] + schedule[0]);
-        const RunResult result = tiny().train(
-            with(with({"train.steps=8", std::string("loss.plugin=") + loss}, optimizer), schedule));
-        EXPECT_LT(result.final_loss_nats, result.initial_loss_nats - 0.2);
-      }
-    }
-  }
-}
-
 TEST(Train, ClipOrderDoesNotMatterToOneRank) {
   const Overrides common = {"train.micro_batches=2", "train.clip_norm=0.2"};
   EXPECT_EQ(tiny().train(with(common, {"train.clip_order=before_reduction"})).step_loss_nats,
