@@ -288,8 +288,6 @@ void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, con
     list.add("several parameters as one are updated as one by one",
              [&] { return joined_problem(*backend, optimizer); });
   }
-  add("a second run gives the same bits",
-      [&](const TensorType& type) { return same_run(*backend, *backend, optimizer, type); });
   if (!make.is_cpu) return;
   add_thread_check(list, make, [&](Backend& other) {
     return first_problem(types,

@@ -1,11 +1,6 @@
 #include "framework/checkpoint/checkpoint_folder.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "framework/core/error.h"
@@ -43,29 +38,6 @@ std::string sum_line(std::string_view manifest_text) {
 void require_synced(const fs::path& folder) {
   if (const int reason = sync_folder(folder); reason != 0)
     throw run_error("the folder '{}' cannot be synced: {}.", folder.string(), std::strerror(reason));
-}
-
-// Puts `made` into the place of `final`, which may exist.
-void move_into_place(const fs::path& made, const fs::path& final) {
-  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, final.c_str(), RENAME_NOREPLACE) == 0) return;
-  if (errno == EEXIST && ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, final.c_str(), RENAME_EXCHANGE) == 0) {
-    std::error_code ignored;  // the old folder now has the temporary name, which the next start removes
-    fs::remove_all(made, ignored);
-    return;
-  }
-  // A file system without these two: the plain way, with an instant in which the step has no folder.
-  std::error_code failed;
-  if (fs::exists(final)) {
-    fs::path old = final;
-    old.replace_filename(std::string(removed_prefix) + final.filename().string());
-    fs::rename(final, old, failed);
-    if (!failed) fs::remove_all(old, failed);
-  }
-  if (!failed) fs::rename(made, final, failed);
-  if (failed) {
-    throw run_error("the checkpoint '{}' cannot be renamed into place: {}.", final.string(),
-                    failed.message());
-  }
 }
 
 void verify_file(const fs::path& path, const CheckpointFile& file) {
@@ -195,7 +167,12 @@ fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest
   write_file_atomically(made.path() / manifest_file, text);
   write_file_atomically(made.path() / manifest_sum_file, sum_line(text));
   require_synced(made.path());
-  move_into_place(made.path(), directory / name);
+  std::error_code failed;
+  fs::rename(made.path(), directory / name, failed);
+  if (failed) {
+    throw run_error("the checkpoint '{}' cannot be renamed into place: {}.", (directory / name).string(),
+                    failed.message());
+  }
   require_synced(directory);
   return directory / name;
 }

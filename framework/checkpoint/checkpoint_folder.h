@@ -53,7 +53,7 @@ std::optional<Checkpoint> newest_sound_checkpoint(const std::filesystem::path& d
 Checkpoint find_checkpoint(const std::filesystem::path& path);
 
 // Writes a complete checkpoint folder under its own name in `directory`: temporary folder, sync, rename. Fills in `manifest.files`.
-// If the file system can, it replaces a folder of the same step atomically. Throws run_error that names the path and the system's
+// Throws run_error that names the path and the system's
 // reason; then nothing of the attempt remains and earlier checkpoints are unchanged. Returns the folder.
 std::filesystem::path write_checkpoint(const std::filesystem::path& directory, CheckpointManifest manifest,
                                        const std::vector<StoredTensor>& tensors);

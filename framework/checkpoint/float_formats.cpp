@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace mulligan {
 
@@ -11,46 +12,41 @@ bool is_weight_format(StoredType type) {
   return type == StoredType::f32 || type == StoredType::bf16 || type == StoredType::f16;
 }
 
-float decode_bf16(std::uint16_t bits) {
-  return std::bit_cast<sdk::bfloat16>(bits);
-}
-std::uint16_t encode_bf16(float value) {
-  return sdk::bfloat16(value).bits;
-}
-float decode_f16(std::uint16_t bits) {
-  return sdk::half_value(bits);
-}
-std::uint16_t encode_f16(float value) {
-  return sdk::half_bits(value);
+namespace {
+
+// Calls body<T>() with the number of a weight format.
+template <typename Body>
+auto with_number(StoredType type, Body&& body) {
+  if (!is_weight_format(type)) throw std::logic_error("not a format of weights");
+  return sdk::dispatch_compute(type == StoredType::f32    ? MLG_F32
+                               : type == StoredType::bf16 ? MLG_BF16
+                                                          : MLG_F16,
+                               std::forward<Body>(body));
 }
 
+}  // namespace
+
 std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType type) {
-  if (!is_weight_format(type)) throw std::logic_error("decode_weights: not a weight format");
-  std::vector<float> values(bytes.size() / stored_size(type));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == StoredType::f32) {
-      std::memcpy(&values[i], bytes.data() + 4 * i, 4);
-    } else {
-      std::uint16_t bits = 0;
-      std::memcpy(&bits, bytes.data() + 2 * i, 2);
-      values[i] = type == StoredType::f16 ? decode_f16(bits) : decode_bf16(bits);
+  return with_number(type, [&]<typename T>() {
+    std::vector<float> values(bytes.size() / sizeof(T));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      T stored;
+      std::memcpy(&stored, bytes.data() + sizeof(T) * i, sizeof(T));
+      values[i] = stored;
     }
-  }
-  return values;
+    return values;
+  });
 }
 
 std::vector<std::byte> encode_weights(std::span<const float> values, StoredType type) {
-  if (!is_weight_format(type)) throw std::logic_error("encode_weights: not a weight format");
-  std::vector<std::byte> bytes(values.size() * stored_size(type));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == StoredType::f32) {
-      std::memcpy(bytes.data() + 4 * i, &values[i], 4);
-    } else {
-      const std::uint16_t bits = type == StoredType::f16 ? encode_f16(values[i]) : encode_bf16(values[i]);
-      std::memcpy(bytes.data() + 2 * i, &bits, 2);
+  return with_number(type, [&]<typename T>() {
+    std::vector<std::byte> bytes(values.size() * sizeof(T));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const T stored(values[i]);
+      std::memcpy(bytes.data() + sizeof(T) * i, &stored, sizeof(T));
     }
-  }
-  return bytes;
+    return bytes;
+  });
 }
 
 }  // namespace mulligan

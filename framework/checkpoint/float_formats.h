@@ -13,14 +13,6 @@ namespace mulligan {
 // True for f32, bf16 and f16; false for f64 and integers.
 bool is_weight_format(StoredType type);
 
-// IEEE half precision to single, exact for every pattern (subnormals, infinities, NaN).
-float decode_f16(std::uint16_t bits);
-// bfloat16 to single: the upper half of its bits.
-float decode_bf16(std::uint16_t bits);
-// Single to half or bfloat16, to nearest, ties to even; too large values become infinite, NaN stays NaN.
-std::uint16_t encode_f16(float value);
-std::uint16_t encode_bf16(float value);
-
 // Values of raw bytes, and raw bytes of values. Throws std::logic_error unless is_weight_format(type).
 std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType type);
 std::vector<std::byte> encode_weights(std::span<const float> values, StoredType type);

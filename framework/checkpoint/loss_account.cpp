@@ -51,11 +51,6 @@ void LossAccount::cut_ring() {
   }
 }
 
-std::optional<double> LossAccount::step_loss_nats(std::int64_t step) const {
-  const auto mean = window(step, step + 1);
-  return mean ? std::optional(mean->mean_nats) : std::nullopt;
-}
-
 std::optional<WindowMean> LossAccount::window(std::int64_t first, std::int64_t last) const {
   if (first >= last || first < ring_first() || last > state_.step_last) return {};
   double sum = 0;

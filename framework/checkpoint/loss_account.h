@@ -60,9 +60,7 @@ class LossAccount {
   const std::vector<std::pair<std::string, LossSums>>& phases() const { return state_.phases; }
   std::int64_t step_last() const { return state_.step_last; }
 
-  // The mean loss of one step, or of the counted steps of a window. Absent if the ring does not hold all of it, or if none of its
-  // steps was counted.
-  std::optional<double> step_loss_nats(std::int64_t step) const;
+  // The mean loss of the counted steps of a window. Absent if the ring does not hold all of it, or if none of its steps was counted.
   std::optional<WindowMean> window(std::int64_t first, std::int64_t last) const;
   // The mean over the last steps, as many as the ring holds; absent before the first counted step.
   std::optional<WindowMean> last_steps() const;

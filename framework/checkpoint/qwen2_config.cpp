@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -26,30 +26,24 @@ class KeyReader {
     const auto found = object_.find(key);
     return found == object_.end() || found->is_null() ? nullptr : &*found;
   }
-  std::int64_t size(const char* key, std::int64_t most) const {
+  // Without `otherwise` the key must be there.
+  std::int64_t size(const char* key, std::int64_t most, std::optional<std::int64_t> otherwise = {}) const {
     const json* value = find(key);
+    if (!value && otherwise) return *otherwise;
     if (!value) throw data_error("'{}' has no '{}', so the model's shape is not known.", file_, key);
-    return size(key, *value, most);
-  }
-  std::int64_t size_or(const char* key, std::int64_t most, std::int64_t otherwise) const {
-    const json* value = find(key);
-    return value ? size(key, *value, most) : otherwise;
+    const bool fits =
+        value->is_number_integer() && value->get<std::int64_t>() >= 1 && value->get<std::int64_t>() <= most;
+    return fits ? value->get<std::int64_t>()
+                : throw wrong(key, *value, fmt::format("a whole number from 1 to {}", most));
   }
   double number(const char* key, double otherwise) const {
-    const json* value = find(key);
-    if (!value) return otherwise;
-    const bool finite = value->is_number() && std::isfinite(value->get<double>());
-    return finite ? value->get<double>() : throw wrong(key, *value, "a number");
+    return get(key, otherwise, &json::is_number, "a number");
   }
   bool flag(const char* key, bool otherwise) const {
-    const json* value = find(key);
-    if (!value) return otherwise;
-    return value->is_boolean() ? value->get<bool>() : throw wrong(key, *value, "true or false");
+    return get(key, otherwise, &json::is_boolean, "true or false");
   }
   std::string word(const char* key, const std::string& otherwise) const {
-    const json* value = find(key);
-    if (!value) return otherwise;
-    return value->is_string() ? value->get<std::string>() : throw wrong(key, *value, "a word");
+    return get(key, otherwise, &json::is_string, "a word");
   }
   void require(bool holds, const char* key, const std::string& wanted) const {
     if (holds) return;
@@ -63,11 +57,11 @@ class KeyReader {
     std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
   }
-  std::int64_t size(const char* key, const json& value, std::int64_t most) const {
-    if (value.is_number_integer() && value.get<std::int64_t>() >= 1 && value.get<std::int64_t>() <= most) {
-      return value.get<std::int64_t>();
-    }
-    throw wrong(key, value, fmt::format("a whole number from 1 to {}", most));
+  template <typename T>
+  T get(const char* key, const T& otherwise, bool (json::*is)() const noexcept, const char* kind) const {
+    const json* value = find(key);
+    if (!value) return otherwise;
+    return (value->*is)() ? value->get<T>() : throw wrong(key, *value, kind);
   }
   Error wrong(const char* key, const json& value, const std::string& kind) const {
     return data_error("'{}' gives '{}' as {}, but it is {}.", file_, key, shown(value), kind);
@@ -109,8 +103,8 @@ PublishedModel read_qwen2_config(const std::filesystem::path& file) {
   m.layers = reader.size("num_hidden_layers", most_layers);
   m.width = reader.size("hidden_size", most_width);
   m.heads = reader.size("num_attention_heads", most_layers);
-  m.kv_heads = reader.size_or("num_key_value_heads", most_layers, m.heads);
-  m.head_width = reader.size_or("head_dim", most_layers, std::max<std::int64_t>(1, m.width / m.heads));
+  m.kv_heads = reader.size("num_key_value_heads", most_layers, m.heads);
+  m.head_width = reader.size("head_dim", most_layers, std::max<std::int64_t>(1, m.width / m.heads));
   m.mlp_hidden = reader.size("intermediate_size", most_hidden);
   reader.require(m.head_width % 2 == 0, "head_dim", "heads of an even number of elements");
   reader.require(m.heads % m.kv_heads == 0, "num_key_value_heads", "a divisor of the query heads");

@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <mulligan/half.hpp>
 #include <set>
 
 #include "framework/checkpoint/compare.h"
@@ -12,7 +12,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_json.h"
-#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 
@@ -96,7 +95,7 @@ std::vector<std::byte> fill(const Target& target) {
     for (std::size_t i = 0; i < source.size(); ++i) {
       const float value = source[source_index(i, part.shape, part.transpose)];
       if (target.type == StoredType::f16 && std::isfinite(value) &&
-          !std::isfinite(decode_f16(encode_f16(value)))) {
+          !std::isfinite(sdk::half_value(sdk::half_bits(value)))) {
         throw data_error("'{}' holds the value {}, which F16 cannot; choose bf16 or f32.", part.source->name,
                          value);
       }
@@ -106,78 +105,26 @@ std::vector<std::byte> fill(const Target& target) {
   return encode_weights(values, target.type);
 }
 
-// The bits that a source element must have become, from its raw bytes.
-std::uint32_t expected_bits(const StoredTensor& source, std::size_t index, StoredType type) {
-  std::uint32_t raw = 0;
-  std::memcpy(&raw, source.bytes.data() + index * stored_size(source.type), stored_size(source.type));
-  if (type == source.type) return raw;
-  const auto half = static_cast<std::uint16_t>(raw);
-  const float value = source.type == StoredType::bf16  ? decode_bf16(half)
-                      : source.type == StoredType::f16 ? decode_f16(half)
-                                                       : std::bit_cast<float>(raw);
-  if (type == StoredType::bf16) return encode_bf16(value);
-  if (type == StoredType::f16) return encode_f16(value);
-  return std::bit_cast<std::uint32_t>(value);
-}
-
-void compare_with_sources(const SafetensorsFile& written, const std::vector<Target>& targets,
-                          ExchangeReport& report) {
-  for (const Target& target : targets) {
-    const StoredTensor& tensor = written.at(target.name);
-    if (tensor.type != target.type || tensor.shape != target.shape) {
-      throw data_error("'{}' was written with another dtype or shape than asked for.", target.name);
-    }
-    for (const Part& part : target.parts) {
-      const std::size_t count = elements_of(part.shape);
-      for (std::size_t i = 0; i < count; ++i) {
-        std::uint32_t bits = 0;
-        std::memcpy(&bits, tensor.bytes.data() + (part.target_begin + i) * stored_size(tensor.type),
-                    stored_size(tensor.type));
-        const std::size_t from = part.source_begin + source_index(i, part.shape, part.transpose);
-        if (bits != expected_bits(*part.source, from, target.type)) {
-          throw data_error("element {} of '{}' does not have the bits of its source '{}', element {}.",
-                           part.target_begin + i, target.name, part.source->name, from);
-        }
-      }
-      report.elements += count;
-      ++report.dtypes[std::string(stored_name(part.source->type))];
-    }
-    ++report.tensors;
-  }
-}
-
-// Writes under a hidden name, compares, and only then gives the file its name.
-ExchangeReport write_checked(const std::vector<Target>& targets, const fs::path& output,
-                             const std::map<std::string, std::string>& metadata) {
+ExchangeReport write_targets(const std::vector<Target>& targets, const fs::path& output,
+                             std::map<std::string, std::string> metadata) {
+  ExchangeReport report;
   std::vector<std::vector<std::byte>> contents;
   std::vector<StoredTensor> tensors;
   for (const Target& target : targets) {
     contents.push_back(fill(target));
     tensors.push_back({target.name, target.type, target.shape, contents.back()});
+    for (const Part& part : target.parts) ++report.dtypes[std::string(stored_name(part.source->type))];
   }
-  fs::path unchecked = output;
-  unchecked.replace_filename("." + output.filename().string() + ".unchecked");
-  std::map<std::string, std::string> complete = metadata;
-  complete[tensors_sha256_key] = tensors_sha256(tensors);
-  TemporaryPath temporary(unchecked);
-  write_safetensors(unchecked, tensors, complete);
-  ExchangeReport report;
-  compare_with_sources(SafetensorsFile(unchecked), targets, report);
-  temporary.publish(output, [&] {
-    std::error_code failed;
-    fs::rename(unchecked, output, failed);
-    if (failed) throw run_error("'{}' cannot be renamed into place: {}.", output.string(), failed.message());
-  });
+  report.tensors = targets.size();
+  metadata[tensors_sha256_key] = tensors_sha256(tensors);
+  write_safetensors(output, tensors, metadata);
   return report;
 }
 
-void require_magnitudes(const Part& part, const NamePair& pair, std::vector<std::string>& warnings) {
+void require_magnitudes(const Part& part, const NamePair& pair) {
   const MagnitudeReport magnitudes = test_magnitudes(decode_part(part));
-  if (magnitudes.verdict == MagnitudeVerdict::plausible) return;
-  if (magnitudes.verdict == MagnitudeVerdict::suspicious) {
-    warnings.push_back(fmt::format("'{}': {}", pair.theirs, describe(magnitudes)));
+  if (magnitudes.verdict == MagnitudeVerdict::plausible || magnitudes.verdict == MagnitudeVerdict::suspicious)
     return;
-  }
   throw data_error(
       "'{}', stored as {}: {}; convert the file again from its source, or set check_magnitude = false "
       "for this tensor.",
@@ -230,7 +177,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
   };
   std::vector<Target> targets;
   std::vector<std::vector<bool>> filled;
-  std::vector<std::string> warnings, left;
+  std::vector<std::string> left;
   for (const WeightSpec& spec : model) {
     targets.push_back({spec.name, dtype, spec.shape, {}});
     filled.emplace_back(spec.shape.empty() ? 1 : static_cast<std::size_t>(spec.shape.front()), false);
@@ -263,8 +210,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
       filled[number][entry] = true;
     }
     targets[number].parts.push_back({&tensor, 0, place.begin, place.shape, pair.transpose});
-    if (spec->matrix && pair.check_magnitude)
-      require_magnitudes(targets[number].parts.back(), pair, warnings);
+    if (spec->matrix && pair.check_magnitude) require_magnitudes(targets[number].parts.back(), pair);
   }
   for (const SafetensorsFile& file : files)
     for (const StoredTensor& tensor : file.tensors())
@@ -277,9 +223,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
     }
   }
   require_all_used(left, "parameters of the model", map.source);
-  ExchangeReport report = write_checked(targets, output, metadata);
-  report.warnings = std::move(warnings);
-  return report;
+  return write_targets(targets, output, metadata);
 }
 
 ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
@@ -305,7 +249,7 @@ ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const Na
     if (!mapped) left.push_back(weight.name);
   }
   if (map) require_all_used(left, "parameters of the model", map->source);
-  return write_checked(targets, output, metadata);
+  return write_targets(targets, output, metadata);
 }
 
 }  // namespace mulligan

@@ -1,4 +1,4 @@
-// Weights to and from other trainers' safetensors files, by a name map, checked bit by bit.
+// Weights to and from other trainers' safetensors files, by a name map.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,6 @@ struct WeightSpec {
 struct ExchangeReport {
   std::size_t tensors = 0;                    // written
   std::map<std::string, std::size_t> dtypes;  // of the source's tensors that were used, by name
-  std::uint64_t elements = 0;                 // each compared with its source after writing
-  std::vector<std::string> warnings;          // suspicious magnitudes
 };
 
 // The weights that transformers stores in several files, by the index that gives the file of each tensor
@@ -32,19 +30,18 @@ struct ExchangeReport {
 std::vector<SafetensorsFile> open_indexed(const std::filesystem::path& index);
 
 // Writes the file `output` with every parameter of `model` as `dtype`, filled by `map` from the files `source`. No two tensors of the
-// source have one name. Then it reads the written file again and compares each element's bits with the source's, decoded by the
-// dtype of the source and, if `dtype` is narrower, rounded to nearest even.
+// source have one name. If `dtype` is narrower than that of the source, elements are rounded to nearest even.
 //
 // Throws data_error and leaves no output in these cases: a tensor of the source is neither mapped nor ignored; a mapped one is
 // missing; shapes do not fit; a parameter is not filled or filled twice; a value does not fit into `dtype`; a matrix fails the
-// magnitude test; a bit differs.
+// magnitude test.
 ExchangeReport import_weights(const std::vector<SafetensorsFile>& source, const NameMap& map,
                               const std::vector<WeightSpec>& model, StoredType dtype,
                               const std::filesystem::path& output,
                               const std::map<std::string, std::string>& metadata);
 
 // Writes `weights` (named as here; their bytes must stay valid) under the names of `map`, by default their own, and as `dtype`, by
-// default their own. Checked like an import. Throws data_error as above; every weight must be mapped.
+// default their own. Throws data_error as above; every weight must be mapped.
 ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
                               std::optional<StoredType> dtype, const std::filesystem::path& output,
                               const std::map<std::string, std::string>& metadata);

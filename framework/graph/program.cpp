@@ -68,7 +68,6 @@ MemoryPlan plan_memory(const Graph& graph) {
     placed.insert(position, life);
     plan.offset[life.id] = life.offset;
     plan.arena_bytes = std::max(plan.arena_bytes, life.offset + life.bytes);
-    plan.unshared_bytes += life.bytes;
   }
   return plan;
 }
@@ -190,7 +189,6 @@ void SharedArena::bind(const std::vector<Program*>& programs, const TensorStore&
   }
   arena_ = backend_.allocate(static_cast<std::size_t>(arena_bytes));
   workspace_ = backend_.allocate(static_cast<std::size_t>(workspace_bytes));
-  bytes_ = arena_bytes + workspace_bytes;
   for (Program* program : programs) program->bind(store, arena_.address(), workspace_.address());
 }
 

@@ -19,8 +19,6 @@ struct MemoryPlan {
   // Byte offset in the arena by value id (index 0 unused); -1 for externals, views and unmentioned values.
   std::vector<std::int64_t> offset;
   std::int64_t arena_bytes = 0;
-  // Sum of all scratch values: the size of the arena without reuse.
-  std::int64_t unshared_bytes = 0;
 };
 
 // Packs scratch values by liveness: two values share bytes only if no call mentions the one between the first and the last
@@ -82,12 +80,10 @@ class SharedArena {
   explicit SharedArena(Backend& backend) : backend_(backend) {}
   // Binds all programs to one arena and one workspace; allocates them.
   void bind(const std::vector<Program*>& programs, const TensorStore& store);
-  std::int64_t bytes() const { return bytes_; }
 
  private:
   Backend& backend_;
   DeviceBuffer arena_, workspace_;
-  std::int64_t bytes_ = 0;
 };
 
 }  // namespace mulligan

@@ -151,7 +151,7 @@ struct ForwardBuilder {
     const ops::AttentionInputs in = attention_inputs_(n, layer, slot_);
     const Value heads = attend(elements_, {in.q, in.k, in.v, in_.cu_seqlens});
     const Value o =
-        head_rows_.in_block(slot_, mix_attention(elements_, {tape_, layer, heads, in.v_again, n, in.gate}));
+        head_rows_.in_block(slot_, mix_attention(elements_, {tape_, layer, heads, in.v_again, in.gate}));
     if (options_.taps) n = head_rows_.in_block(slot_, n);
     const Value out = ops::linear(tape_, o, bank("qo_bank", m_.layers + layer), matrix(rows(o), m_.width));
     return tap({TapKind::attention_output, slot_, layer, o, n, out});

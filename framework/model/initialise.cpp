@@ -18,8 +18,6 @@
 namespace mulligan {
 namespace {
 
-constexpr double draw_cost = 64;  // of a normal number, in multiplications
-
 // A semi-orthogonal [rows, columns] matrix from a normal one, orthonormal along its shorter side.
 void orthogonal(std::span<float> out, std::int64_t rows, std::int64_t columns, const PhiloxStream& stream) {
   const bool tall = rows > columns;
@@ -65,22 +63,14 @@ void fill_signs(std::span<float> out, const InitialPart& part, std::uint64_t see
   }
 }
 
-// A part of a parameter's values that is drawn by itself.
-struct Draw {
-  double cost = 0;  // about, in multiplications
-  std::function<void()> make;
-};
-
-// The draws of one parameter; what needs none is written at once.
+// The draws of parameters, each by itself; what needs none is written at once.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : seed_(seed) {}
 
   void add(const ParameterSpec& parameter, std::span<float> values);
-  // The longest first, so that no thread is left with one at the end.
   void make(int threads) {
-    std::ranges::stable_sort(draws_, std::ranges::greater(), &Draw::cost);
-    parallel_for(draws_.size(), threads, [this](std::size_t i) { draws_[i].make(); });
+    parallel_for(draws_.size(), threads, [this](std::size_t i) { draws_[i](); });
   }
 
  private:
@@ -89,7 +79,7 @@ class Draws {
   void add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry);
 
   std::uint64_t seed_;
-  std::vector<Draw> draws_;
+  std::vector<std::function<void()>> draws_;
 };
 
 // Normal or uniform numbers. `first`: the slice's first element within the parameter, whose numbers are those of one
@@ -100,24 +90,21 @@ void Draws::add_numbers(const ParameterSpec& parameter, std::span<float> slice, 
   const PhiloxStream stream(seed_, fmt::format("init/{}", parameter.name));
   for (std::size_t begin = 0; begin < slice.size(); begin += piece) {
     const auto out = slice.subspan(begin, std::min(piece, slice.size() - begin));
-    draws_.push_back({static_cast<double>(out.size()) * draw_cost,
-                      [=, at = first + begin, scale = part.value, normal = part.kind == Initial::normal] {
-                        if (normal) return stream.fill_normal(out, scale, at);
-                        for (std::size_t i = 0; i < out.size(); ++i)
-                          out[i] = static_cast<float>(scale * (2 * stream.uniform(at + i) - 1));
-                      }});
+    draws_.push_back([=, at = first + begin, scale = part.value, normal = part.kind == Initial::normal] {
+      if (normal) return stream.fill_normal(out, scale, at);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = static_cast<float>(scale * (2 * stream.uniform(at + i) - 1));
+    });
   }
 }
 
 void Draws::add_orthogonal(const ParameterSpec& parameter, std::span<float> slice, std::int64_t first_entry) {
   const auto entry_size = static_cast<std::size_t>(parameter.type.elements() / parameter.type.dims[0]);
   const std::int64_t rows = parameter.type.dims[1], columns = static_cast<std::int64_t>(entry_size) / rows;
-  const double cost =
-      static_cast<double>(entry_size) * (draw_cost + 2.0 * static_cast<double>(std::min(rows, columns)));
   for (std::size_t begin = 0; begin < slice.size(); begin += entry_size, ++first_entry) {
     const auto matrix = slice.subspan(begin, entry_size);
     const PhiloxStream stream(seed_, fmt::format("init/{}/{}", parameter.name, first_entry));
-    draws_.push_back({cost, [=] { orthogonal(matrix, rows, columns, stream); }});
+    draws_.push_back([=] { orthogonal(matrix, rows, columns, stream); });
   }
 }
 

@@ -9,12 +9,6 @@
 namespace mulligan {
 namespace {
 
-ParameterSpec uniform(std::string name, TensorType type, Initial kind, double value, bool matrix,
-                      bool projection = false) {
-  const std::int64_t entries = type.dims[0];
-  return {std::move(name), type, {{0, entries, kind, value}}, matrix, projection};
-}
-
 // A bank of L matrices of one kind followed by L of another.
 ParameterSpec bank(std::string name, TensorType type, Initial first, Initial second) {
   const std::int64_t layers = type.dims[0] / 2;
@@ -24,7 +18,7 @@ ParameterSpec bank(std::string name, TensorType type, Initial first, Initial sec
 void add_block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {
   const auto add = [&](std::string_view name, TensorType type, Initial kind, double value,
                        bool matrix = false) {
-    out.push_back(uniform(block_parameter(layer, name), type, kind, value, matrix));
+    out.push_back(one_law(block_parameter(layer, name), type, kind, value, matrix));
   };
   add("attn_scale", TensorType(MLG_F32, {m.width}), Initial::constant, 1.0);
   add("mlp_scale", TensorType(MLG_F32, {m.width}), Initial::constant, 1.0);
@@ -52,6 +46,11 @@ constexpr BankRow bank_rows[] = {
 
 }  // namespace
 
+ParameterSpec one_law(std::string name, const TensorType& type, Initial kind, double value, bool matrix,
+                      bool projection) {
+  return {std::move(name), type, {{0, type.dims[0], kind, value}}, matrix, projection};
+}
+
 std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter) {
   std::vector<BankMatrix> matrices;
   for (const BankRow& row : bank_rows) {
@@ -73,7 +72,7 @@ std::vector<ParameterSpec> model_parameters(const ModelConfig& m) {
   std::vector<ParameterSpec> out;
   const auto add = [&](const char* name, const TensorType& type, Initial kind, double value,
                        bool matrix = false, bool projection = false) {
-    out.push_back(uniform(name, type, kind, value, matrix, projection));
+    out.push_back(one_law(name, type, kind, value, matrix, projection));
   };
   const TensorType table(MLG_F32, {m.vocabulary, m.width});
   add("tok_emb.weight", table, Initial::normal, m.embedding_init_std, true);

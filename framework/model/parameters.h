@@ -54,6 +54,10 @@ struct ParameterSpec {
   std::int64_t inputs = 0;  // of the matrix, or of the matrix that the bias belongs to; 0: the last dimension
 };
 
+// A parameter whose elements all have one law.
+ParameterSpec one_law(std::string name, const TensorType& type, Initial kind, double value, bool matrix,
+                      bool projection = false);
+
 // All parameters of `model` in their canonical order.
 std::vector<ParameterSpec> model_parameters(const ModelConfig& model);
 

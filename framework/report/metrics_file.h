@@ -68,16 +68,20 @@ struct PhaseRecord {
   double budget_fraction = 0;
 };
 
-// How a phase of the configuration took over from the one before, after `step` updates.
-struct PhaseSwitchRecord {
-  std::int64_t step = 0;
-  std::string from, to;  // names of the phases
-  std::vector<std::pair<std::string, double>> lr_before,
-      lr_after;                                      // by optimiser: of the last step, of the coming one
-  bool optimizer_reset = false;                      // the optimisers begin with empty states
+// How a declared phase began.
+struct Handover {
   std::string state_sha256;                          // of the state of training, the same on both sides
   double loss_before_nats = 0, loss_after_nats = 0;  // of one row, as either phase computes
   std::optional<double> tolerance_nats;  // largest allowed difference; absent: they compute different things
+};
+
+// How a phase of the configuration took over from the one before, after `step` updates.
+struct PhaseSwitchRecord : Handover {
+  std::int64_t step = 0;
+  std::string from, to;  // names of the phases
+  std::vector<std::pair<std::string, double>> lr_before,
+      lr_after;                  // by optimiser: of the last step, of the coming one
+  bool optimizer_reset = false;  // the optimisers begin with empty states
 };
 
 // How the processes of a run came about.

@@ -11,12 +11,6 @@
 namespace mulligan {
 
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                           const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files) {
-  RunRanks alone;
-  return evaluate_loaded(loaded, host, origin, load, options, files, alone);
-}
-
-EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
                            RunRanks& ranks) {
   if (!ranks.alone() && files.resume) {

@@ -15,14 +15,9 @@ namespace mulligan {
 
 class RunRanks;
 
-// Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder
-// in `files` an interrupted evaluation can be continued. Throws Error; data_error when they belong to
-// another tokenizer (require_data_of).
-EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                           const WeightLoader& load, const ConsoleOptions& options = {},
-                           const ScoreFiles& files = {});
-// By several ranks, which call it alike, each with a share of the tokens: the same score, on all of them.
-// They keep no state: `files` is for a run of one.
+// Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder in `files` an
+// interrupted evaluation can be continued. Several ranks call it alike, each with a share of the tokens, and get the same
+// score; they keep no state. Throws Error; data_error when the weights belong to another tokenizer (require_data_of).
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
                            RunRanks& ranks);

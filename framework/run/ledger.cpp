@@ -4,42 +4,35 @@
 
 namespace mulligan {
 
+double& Ledger::booked(const std::string& phase) {
+  const auto found = std::ranges::find(phases_, phase, &std::pair<std::string, double>::first);
+  return found == phases_.end() ? phases_.emplace_back(phase, 0.0).second : found->second;
+}
+
 std::string Ledger::enter(const std::string& phase) {
   close();
-  if (std::ranges::find(phases_, phase, &std::pair<std::string, double>::first) == phases_.end()) {
-    phases_.emplace_back(phase, 0.0);
-  }
+  booked(phase);
   return std::exchange(current_, phase);
 }
 
 void Ledger::close() {
   const double now = clock_();
-  const auto open = std::ranges::find(phases_, current_, &std::pair<std::string, double>::first);
-  if (open != phases_.end()) open->second += now - since_;
+  if (!current_.empty()) booked(current_) += now - since_;
   since_ = now;
 }
 
 void Ledger::add(const std::vector<std::pair<std::string, double>>& phases) {
-  for (const auto& [name, seconds] : phases) {
-    auto found = std::ranges::find(phases_, name, &std::pair<std::string, double>::first);
-    if (found == phases_.end()) found = phases_.insert(found, {name, 0.0});
-    found->second += seconds;
-  }
+  for (const auto& [name, seconds] : phases) booked(name) += seconds;
 }
 
 void Ledger::rename(const std::string& from, const std::string& to) {
   close();
   const auto found = std::ranges::find(phases_, from, &std::pair<std::string, double>::first);
   if (found == phases_.end()) return;
-  const double booked = found->second;
+  const double seconds = found->second;
   phases_.erase(found);
-  add({{to, booked}});
+  booked(to) += seconds;
   if (current_ == from) current_ = to;
-}
-
-double Ledger::seconds(const std::string& phase) const {
-  const auto found = std::ranges::find(phases_, phase, &std::pair<std::string, double>::first);
-  return found == phases_.end() ? 0.0 : found->second;
 }
 
 void Budget::resume() {

@@ -25,11 +25,12 @@ class Ledger {
   void add(const std::vector<std::pair<std::string, double>>& phases);
   // Books what was booked to `from`, and is not yet closed, to `to` instead.
   void rename(const std::string& from, const std::string& to);
-  double seconds(const std::string& phase) const;
   // In the order in which the phases were first entered.
   const std::vector<std::pair<std::string, double>>& phases() const { return phases_; }
 
  private:
+  double& booked(const std::string& phase);
+
   SecondsClock clock_;
   std::vector<std::pair<std::string, double>> phases_;
   std::string current_;

@@ -1,7 +1,5 @@
 #include "framework/run/plan_cache_counts.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 namespace mulligan {
@@ -24,45 +22,26 @@ void PlanCacheCounts::clock_stops() {
   for (const auto& [what, count] : now()) on_clock_[what] += count - at_start_[what];
 }
 
-std::vector<MadeCount> PlanCacheCounts::counts(HostGroup& group) const {
-  const auto of = [](const Counts& counts, const std::string& what) {
-    const auto found = counts.find(what);
-    return found == counts.end() ? std::int64_t{0} : found->second;
-  };
-  std::vector<MadeCount> made;
+nlohmann::ordered_json PlanCacheCounts::counts(HostGroup& group) const {
+  const Counts all = now();
   std::vector<double> sums;
-  for (const auto& [what, all] : now()) {
-    const std::int64_t before = of(before_, what), on_clock = of(on_clock_, what);
-    made.push_back({what});
-    for (const std::int64_t count : {before, on_clock, all - before - on_clock})
-      sums.push_back(static_cast<double>(count));
+  for (const auto& [what, count] : all) {
+    const auto of = [&what = what](const Counts& counts) {
+      const auto found = counts.find(what);
+      return found == counts.end() ? std::int64_t{0} : found->second;
+    };
+    const std::int64_t before = of(before_), on_clock = of(on_clock_);
+    for (const std::int64_t made : {before, on_clock, count - before - on_clock})
+      sums.push_back(static_cast<double>(made));
   }
   group.sum(sums);
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    made[i].before_clock = static_cast<std::int64_t>(sums[3 * i]);
-    made[i].on_clock = static_cast<std::int64_t>(sums[3 * i + 1]);
-    made[i].after_clock = static_cast<std::int64_t>(sums[3 * i + 2]);
-  }
-  return made;
-}
-
-nlohmann::ordered_json to_json(const std::vector<MadeCount>& made) {
   auto json = nlohmann::ordered_json::object();
-  for (const MadeCount& count : made) {
-    json[count.what] = {{"before_clock", count.before_clock},
-                        {"on_clock", count.on_clock},
-                        {"after_clock", count.after_clock}};
+  auto sum = sums.begin();
+  for (const auto& [what, count] : all) {
+    for (const char* when : {"before_clock", "on_clock", "after_clock"})
+      json[what][when] = static_cast<std::int64_t>(*sum++);
   }
   return json;
-}
-
-std::string made_text(const std::vector<MadeCount>& made) {
-  std::string text;
-  for (const MadeCount& count : made) {
-    text += fmt::format("{}{} {} + {} + {}", text.empty() ? "" : ", ", count.what, count.before_clock,
-                        count.on_clock, count.after_clock);
-  }
-  return text;
 }
 
 }  // namespace mulligan

@@ -14,11 +14,6 @@
 
 namespace mulligan {
 
-struct MadeCount {
-  std::string what;  // "attention_plans"
-  std::int64_t before_clock = 0, on_clock = 0, after_clock = 0;
-};
-
 class PlanCacheCounts {
  public:
   // Of these backends together, which must outlive this object. What is made while the clock stands between
@@ -28,8 +23,9 @@ class PlanCacheCounts {
 
   void clock_starts();
   void clock_stops();
-  // Collective: the sums over all ranks, by what was made; empty where no backend counts anything.
-  std::vector<MadeCount> counts(HostGroup& group) const;
+  // Collective: {"attention_plans": {"before_clock": 22, "on_clock": 0, "after_clock": 0}, ...}, the sums over all ranks;
+  // empty where no backend counts anything.
+  nlohmann::ordered_json counts(HostGroup& group) const;
 
  private:
   using Counts = std::map<std::string, std::int64_t>;
@@ -39,10 +35,5 @@ class PlanCacheCounts {
   bool started_ = false;
   Counts before_, on_clock_, at_start_;
 };
-
-// {"attention_plans": {"before_clock": 22, "on_clock": 0, "after_clock": 0}, ...}
-nlohmann::ordered_json to_json(const std::vector<MadeCount>& made);
-// "attention_plans 22 + 0 + 0, ...": before the clock, on it, after it.
-std::string made_text(const std::vector<MadeCount>& made);
 
 }  // namespace mulligan

@@ -18,8 +18,7 @@ class ReplacedRun {
 
   // Whether the directories hold what cannot be made again in a moment: weights, results or checkpoints.
   bool worth_keeping() const;
-  // What lies in the place of a run's files and is none of them: a folder named like a checkpoint with other
-  // files in it, a folder in place of a file. Throws config_error naming it.
+  // Throws config_error for a folder that is named like a checkpoint and has other files.
   void require_only_a_run() const;
 
   // Renames all that a run leaves. Throws run_error when that cannot be done, after putting it back.

@@ -21,10 +21,6 @@ bool is_written(const std::optional<PluginTable>& table) {
 
 }  // namespace
 
-const char* default_communicator(const Backend& backend) {
-  return backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo";
-}
-
 bool has_own_communicator(const LoadedConfig& loaded) {
   return is_written(loaded.config.communicator);
 }
@@ -35,7 +31,8 @@ std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, Plugin
   if (group.world_size() == 1 && !is_written(chosen)) return make_self_communicator();
   PluginTable table = is_written(chosen)
                           ? *chosen
-                          : read_plugin_table(nullptr, section, loaded.file, default_communicator(backend));
+                          : read_plugin_table(nullptr, section, loaded.file,
+                                              backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo");
   const PluginHandle handle = load_plugin(host, MLG_COMMUNICATOR, table);
   auto plugin = std::make_unique<CommunicatorPlugin>(handle, resolved(table, *handle));
   if (!chosen) {

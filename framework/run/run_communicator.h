@@ -10,9 +10,6 @@
 
 namespace mulligan {
 
-// Without [communicator]: what moves tensors of this backend between several ranks.
-const char* default_communicator(const Backend& backend);
-
 // Whether the configuration names one, which one rank then takes, too.
 bool has_own_communicator(const LoadedConfig& loaded);
 

@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/json_file.h"
 #include "framework/report/run_log.h"
 #include "framework/run/eval_json.h"
@@ -27,22 +27,6 @@ T booked(const std::vector<std::pair<std::string, T>>& amounts, const std::strin
   return found == amounts.end() ? T{} : found->second;
 }
 
-template <typename T>
-std::vector<std::pair<std::string, T>> read_amounts(const Json& json) {
-  std::vector<std::pair<std::string, T>> amounts;
-  for (const auto& [name, amount] : json.items()) {
-    if constexpr (std::is_same_v<T, double>) {
-      if (!amount.is_number() || !std::isfinite(amount.template get<double>()) ||
-          amount.template get<double>() < 0)
-        throw std::invalid_argument(fmt::format("{} took no such time: {}", name, amount.dump()));
-    } else if (!amount.is_number_unsigned()) {
-      throw std::invalid_argument(fmt::format("{} has no such size: {}", name, amount.dump()));
-    }
-    amounts.emplace_back(name, amount.template get<T>());
-  }
-  return amounts;
-}
-
 double number(const Json& json, const char* key) {  // what is not finite was written as null
   const Json& value = json.at(key);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
@@ -53,8 +37,10 @@ LedgerEntry read_entry(const Json& json) {
   const auto stage = std::ranges::find(stage_names, json.at("stage").get<std::string>());
   if (stage == std::end(stage_names)) throw std::invalid_argument("an unknown stage");
   entry.stage = static_cast<LedgerStage>(stage - std::begin(stage_names));
-  entry.seconds = read_amounts<double>(json.at("seconds"));
-  entry.bytes = read_amounts<std::uint64_t>(json.at("bytes"));
+  FieldReader fields(json);
+  fields("seconds", entry.seconds)("bytes", entry.bytes);
+  for (const auto& [phase, seconds] : entry.seconds)
+    if (seconds < 0) throw std::invalid_argument(fmt::format("{} took no such time: {}", phase, seconds));
   for (const auto& [name, score] : json.at("scores").items()) {
     EvalResult& read = entry.scores.emplace_back(name, EvalResult()).second;
     read.loss_sum_nats = number(score, "loss_sum_nats");

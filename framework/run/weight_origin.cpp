@@ -51,8 +51,9 @@ std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const 
   return notes;
 }
 
-std::vector<std::string> compare_scored_data(const WeightOrigin& origin, const DataIdentity& now) {
-  std::vector<std::string> notes;
+std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataIdentity& now,
+                                         const DataConfig& data) {
+  std::vector<std::string> notes = require_tokenizer_of(origin, now, data);
   if (origin.kind == WeightOrigin::Kind::memory || origin.data.empty()) return notes;
   for (const ShardIdentity& shard : now.validation.shards) {
     if (std::ranges::find(origin.data.train.shards, shard.sha256, &ShardIdentity::sha256) ==
@@ -67,13 +68,6 @@ std::vector<std::string> compare_scored_data(const WeightOrigin& origin, const D
     notes.push_back(
         fmt::format("note: this is not the validation of the weights' run: {}", comparison.difference));
   }
-  return notes;
-}
-
-std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataIdentity& now,
-                                         const DataConfig& data) {
-  std::vector<std::string> notes = require_tokenizer_of(origin, now, data);
-  for (std::string& note : compare_scored_data(origin, now)) notes.push_back(std::move(note));
   return notes;
 }
 

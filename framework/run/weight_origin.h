@@ -39,10 +39,7 @@ WeightOrigin origin_of_metadata(const std::map<std::string, std::string>& metada
 std::vector<std::string> require_tokenizer_of(const WeightOrigin& origin, const DataIdentity& now,
                                               const DataConfig& data);
 
-// Sentences about how the validation set that is scored differs from that of the weights' run.
-std::vector<std::string> compare_scored_data(const WeightOrigin& origin, const DataIdentity& now);
-
-// Both of these.
+// The same, and sentences about how the validation set that is scored differs from that of the weights' run.
 std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataIdentity& now,
                                          const DataConfig& data);
 

@@ -253,14 +253,6 @@ double TrainingEngine::probe_loss(const Batch& row) {
   return store_.download_as<double>(step_tensor::loss_sum)[0] / static_cast<double>(row.target_count());
 }
 
-double TrainingEngine::loss_scale() const {
-  return scaled() ? set_scale_ : 1.0;
-}
-
-void TrainingEngine::set_loss_scale(double scale) {
-  set_scale_ = scale;
-}
-
 // The sum over ranks of their gradients is that of the mean over all targets of the step, or of the sum. Where each
 // clips its own first, or each micro-batch's, that is the gradient of the mean over its own targets, and the clip
 // divides it by their number.
@@ -302,9 +294,8 @@ std::int64_t TrainingEngine::coming_micro_batches() const {
 void TrainingEngine::refresh_evaluation_weights() {
   Program* evaluation = plan_->find(phase_, StepRole::evaluation_weights);
   if (!evaluation) return;
-  evaluation->run_range(0, plan_->evaluation_copies());
+  evaluation->run();
   exchange_->gather_evaluation();
-  evaluation->run_range(plan_->evaluation_copies(), evaluation->graph().calls().size());
 }
 
 bool TrainingEngine::step(std::int64_t number, Prefetcher& rows) {

@@ -66,7 +66,7 @@ class TrainingEngine {
   bool step(std::int64_t number, const std::function<const Batch&()>& next_row);
   // The scale of the loss in the coming steps of a phase that has one (loss_scaler.h); the configuration's
   // first one until it is set.
-  void set_loss_scale(double scale);
+  void set_loss_scale(double scale) { set_scale_ = scale; }
   // The noise of the coming steps: its strength (noise_sigma; 0 = none), drawn for the updates done, `step`.
   void set_noise(double sigma, std::int64_t step) { noise_sigma_ = sigma, noise_step_ = step; }
   // The norm of the noise of the last step over that of the gradient it was added to; absent where there was
@@ -138,7 +138,7 @@ class TrainingEngine {
   std::int64_t rows_of_step() const { return micro_batches_ * world_size_; }
   void weigh_losses(std::int64_t micro_batches);
   void run_row(const Batch& row, bool reduce_after);
-  double loss_scale() const;
+  double loss_scale() const { return scaled() ? set_scale_ : 1.0; }
   bool scaled() const { return plan_->find(phase_, StepRole::unscale) != nullptr; }
   void overlap_reductions();
   void place_sums();

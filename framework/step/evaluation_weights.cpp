@@ -8,17 +8,6 @@
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {
-namespace {
-
-std::string compute_copy_name(std::string_view parameter) {
-  return fmt::format("evaluation_compute/{}", parameter);
-}
-
-bool is_copied(const PlannedParameter& parameter) {
-  return parameter.layout.compute != MLG_F32;
-}
-
-}  // namespace
 
 std::string evaluation_name(std::string_view parameter) {
   return fmt::format("evaluation/{}", parameter);
@@ -69,11 +58,9 @@ void blend(Graph& graph, const RunConfig& config, const PlannedParameter& parame
 
 }  // namespace
 
-EvaluationGraph build_evaluation_weights(const RunConfig& config,
-                                         const std::vector<PlannedParameter>& parameters,
-                                         const OptimizerGroups& groups, int world_size) {
-  EvaluationGraph built;
-  Graph& graph = built.graph;
+Graph build_evaluation_weights(const RunConfig& config, const std::vector<PlannedParameter>& parameters,
+                               const OptimizerGroups& groups, int world_size) {
+  Graph graph;
   for (const PlannedParameter& parameter : parameters) {
     if (groups.blends() && parameter.trained()) blend(graph, config, parameter, groups.wrapped());
   }
@@ -93,32 +80,47 @@ EvaluationGraph build_evaluation_weights(const RunConfig& config,
     GraphRecorder recorder(graph, fmt::format("optimizer/{}", group.name));
     group.optimizer->record_evaluation(*recorder.table(), rows, evaluation);
   }
-  built.copies = graph.calls().size();
-  for (const PlannedParameter& parameter : parameters) {
-    if (!has_evaluation_weights(parameter, groups) || !is_copied(parameter)) continue;
-    const TensorType type = parameter.layout.spec.type;
-    graph.call("cast",
-               {graph.external(evaluation_name(parameter.name()), type),
-                graph.external(compute_copy_name(parameter.name()), type.as(parameter.layout.compute))});
-  }
-  return built;
-}
-
-std::vector<ParameterLayout> evaluation_layouts(const std::vector<PlannedParameter>& parameters,
-                                                const OptimizerGroups& groups) {
-  std::vector<ParameterLayout> layouts = layouts_of(parameters);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!has_evaluation_weights(parameters[i], groups)) continue;
-    layouts[i].source = is_copied(parameters[i]) ? compute_copy_name(parameters[i].name())
-                                                 : evaluation_name(parameters[i].name());
-  }
-  return layouts;
+  return graph;
 }
 
 std::string saved_tensor(const PlannedParameter& parameter, const OptimizerGroups& groups, bool averaged) {
   if (averaged) return average_name(parameter.name());
   return has_evaluation_weights(parameter, groups) ? evaluation_name(parameter.name())
                                                    : master_name(parameter.name());
+}
+
+namespace {
+
+// The copy of what is scored in the masters' place; "": kernels read that itself.
+std::string scored_copy(const PlannedParameter& parameter, bool averaged) {
+  if (parameter.layout.compute == MLG_F32) return {};
+  return fmt::format("{}_compute/{}", averaged ? "ema" : "evaluation", parameter.name());
+}
+
+}  // namespace
+
+std::vector<ParameterLayout> scored_layouts(const std::vector<PlannedParameter>& parameters,
+                                            const OptimizerGroups& groups, bool averaged) {
+  std::vector<ParameterLayout> layouts = layouts_of(parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!averaged && !has_evaluation_weights(parameters[i], groups)) continue;
+    layouts[i].source = scored_copy(parameters[i], averaged);
+    if (layouts[i].source.empty()) layouts[i].source = saved_tensor(parameters[i], groups, averaged);
+  }
+  return layouts;
+}
+
+Graph build_scored_copies(const std::vector<PlannedParameter>& parameters, const OptimizerGroups& groups,
+                          bool averaged) {
+  Graph graph;
+  for (const PlannedParameter& parameter : parameters) {
+    const std::string copy = scored_copy(parameter, averaged);
+    if (copy.empty() || (!averaged && !has_evaluation_weights(parameter, groups))) continue;
+    const TensorType type = parameter.layout.spec.type;
+    graph.call("cast", {graph.external(saved_tensor(parameter, groups, averaged), type),
+                        graph.external(copy, type.as(parameter.layout.compute))});
+  }
+  return graph;
 }
 
 }  // namespace mulligan

@@ -12,8 +12,7 @@
 
 namespace mulligan {
 
-// "evaluation/NAME", f32; "evaluation_compute/NAME": the copy that kernels read where the
-// compute dtype differs.
+// "evaluation/NAME", f32.
 std::string evaluation_name(std::string_view parameter);
 // What one of `world_size` ranks writes of it: the whole, or the slice of a cut parameter.
 std::string updated_evaluation_name(const PlannedParameter& parameter, int world_size);
@@ -22,23 +21,20 @@ std::string updated_evaluation_name(const PlannedParameter& parameter, int world
 bool has_evaluation_weights(const PlannedParameter& parameter, const OptimizerGroups& groups);
 bool has_evaluation_weights(const OptimizerGroups& groups);
 
-// The calls by which one of `world_size` ranks writes all evaluation weights, of cut parameters those of its
-// slices, or of blends the whole; after them the copies, which need them whole. Empty where there are none.
-struct EvaluationGraph {
-  Graph graph;
-  std::size_t copies = 0;  // the first call that makes copies
-};
-EvaluationGraph build_evaluation_weights(const RunConfig& config,
-                                         const std::vector<PlannedParameter>& parameters,
-                                         const OptimizerGroups& groups, int world_size);
-
-// The layouts under which a forward pass reads what is scored: evaluation weights where there are any, the
-// masters of all other parameters.
-std::vector<ParameterLayout> evaluation_layouts(const std::vector<PlannedParameter>& parameters,
-                                                const OptimizerGroups& groups);
+// The calls by which one of `world_size` ranks writes all evaluation weights, of cut parameters those of its slices, or of
+// blends the whole. Empty where there are none.
+Graph build_evaluation_weights(const RunConfig& config, const std::vector<PlannedParameter>& parameters,
+                               const OptimizerGroups& groups, int world_size);
 
 // The tensor that holds what is saved of a parameter: its average (with `averaged`), its evaluation weights,
 // or its master.
 std::string saved_tensor(const PlannedParameter& parameter, const OptimizerGroups& groups, bool averaged);
+
+// The layouts under which a forward pass reads these, and the casts that bring the copies up to date that it reads where the
+// compute dtype differs ("ema_compute/NAME", "evaluation_compute/NAME").
+std::vector<ParameterLayout> scored_layouts(const std::vector<PlannedParameter>& parameters,
+                                            const OptimizerGroups& groups, bool averaged);
+Graph build_scored_copies(const std::vector<PlannedParameter>& parameters, const OptimizerGroups& groups,
+                          bool averaged);
 
 }  // namespace mulligan

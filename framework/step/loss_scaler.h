@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,15 +39,8 @@ class LossScaler {
   LossScaleState state_;
 };
 
-// Which tensors of a run hold numbers that are not finite.
-struct NonFinite {
-  std::string tensor;        // the first of the names given
-  std::int64_t element = 0;  // its first element that is not finite
-  double value = 0;          // infinite or NaN
-  std::size_t tensors = 0;   // how many of the names have one
-};
-
-// Looks through `names` (f32 or bf16; others are passed over) in order. Downloads them: for a run that stops.
-std::optional<NonFinite> find_non_finite(const TensorStore& store, const std::vector<std::string>& names);
+// The first of the tensors `names` (f32 or bf16; others are passed over) with a number that is not finite; "": none.
+// Downloads them: for a run that stops.
+std::string first_non_finite(const TensorStore& store, const std::vector<std::string>& names);
 
 }  // namespace mulligan

@@ -260,11 +260,7 @@ void OptimizerGroups::add_states(std::vector<std::string>& to, const std::vector
 Graph OptimizerGroups::record_wrapper() {
   Graph graph;
   wrapper_states_.clear();
-  if (wrapper_) record_wrapper(graph);
-  return graph;
-}
-
-void OptimizerGroups::record_wrapper(Graph& graph) {
+  if (!wrapper_) return graph;
   std::vector<mlg_wrapped_parameter> rows;
   for (const PlannedParameter& unit : units_.parameters()) {
     if (!unit.trained()) continue;
@@ -284,6 +280,7 @@ void OptimizerGroups::record_wrapper(Graph& graph) {
     throw config_error("[wrapper]: {}", error.what());
   }
   add_states(wrapper_states_, recorder.states(), graph);
+  return graph;
 }
 
 void OptimizerGroups::set_wrapper_scalars(std::int64_t step) {

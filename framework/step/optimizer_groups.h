@@ -97,7 +97,6 @@ class OptimizerGroups {
  private:
   void add_states(std::vector<std::string>& to, const std::vector<std::string>& recorded,
                   const Graph& graph) const;
-  void record_wrapper(Graph& graph);
   void set_wrapper_scalars(std::int64_t step);
   void refuse_what_cannot_be_shared(int world_size) const;
   void note_owned_states(const std::vector<std::string>& states, const Graph& graph, int owner);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/plugin/plugin_host.h"
+#include "framework/report/metrics_file.h"
 #include "framework/step/snapshot.h"
 #include "framework/step/training_programs.h"
 
@@ -22,19 +23,6 @@ struct TrainingDevice {
   std::unique_ptr<Communicator> communicator;  // after PhaseDevices::compile
   std::unique_ptr<TrainingPrograms> programs;  // after PhaseDevices::compile
 };
-
-// How a declared phase began.
-struct Handover {
-  std::string state_sha256;     // of the state of training (state_digest), the same before and after
-  double loss_before_nats = 0;  // of one row, as the phase before computes
-  double loss_after_nats = 0;   // of the same row, as the phase that begins does
-  // That the two may lie apart at most; absent where the layer order changes, and with it what is computed.
-  std::optional<double> tolerance_nats;
-};
-
-// How far two phases' losses of one row may lie apart by their precision: 1e-4 nats where both compute in
-// fp32, otherwise 2e-2; absent where they compute different things.
-std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after);
 
 // Makes the communicator of a backend: all ranks in the same order.
 using MakeCommunicator = std::function<std::unique_ptr<Communicator>(Backend&)>;
@@ -71,8 +59,6 @@ class PhaseDevices {
 
  private:
   TrainingDevice* device_of(std::size_t phase) const { return places_[phase]; }
-  // Throws run_error where the state is not the one that left, naming its first tensor that differs.
-  void require_arrival(const StateDigest& left, const StateDigest& arrived);
   Handover hand_over(std::size_t phase, const Batch& probe, const std::function<std::string()>& counters);
 
   const RunConfig& config_;

@@ -28,21 +28,15 @@ void StateSnapshot::restore_to(TensorStore& store) const {
   }
 }
 
-StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
+std::string state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
                          std::string_view counters) {
-  StateDigest digest;
   Sha256 all;
   all.update(counters);
   for (const StateTensor& tensor : tensors) {
-    const std::vector<std::byte> bytes = tensor.read(store);
-    Sha256 one;
-    one.update(fmt::format("{} {}\n", tensor.name, tensor.type(store).text()));
-    one.update(std::span<const std::byte>(bytes));
-    digest.tensors.push_back(one.hex());
-    all.update(fmt::format("\n{}", digest.tensors.back()));
+    all.update(fmt::format("\n{} {}\n", tensor.name, tensor.type(store).text()));
+    all.update(std::span<const std::byte>(tensor.read(store)));
   }
-  digest.sha256 = all.hex();
-  return digest;
+  return all.hex();
 }
 
 namespace {

@@ -28,14 +28,9 @@ class StateSnapshot {
   std::vector<std::vector<std::byte>> contents_;  // empty: all zero
 };
 
-// The canonical image of a state as sha256: of each tensor (its name, type and bytes), and of `counters`
-// (what is not a tensor, in words) with these. Equal for equal states on whatever backend and, with whole
-// tensors, for any number of ranks.
-struct StateDigest {
-  std::string sha256;
-  std::vector<std::string> tensors;  // in the order given
-};
-StateDigest state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
+// The canonical image of a state as sha256: of each tensor its name, type and bytes, after `counters` (what is not a
+// tensor, in words). Equal for equal states on whatever backend and, with whole tensors, for any number of ranks.
+std::string state_digest(const TensorStore& store, const std::vector<StateTensor>& tensors,
                          std::string_view counters);
 
 // StateExchange: the state of training that ranks have slices of, or one rank alone, whole: as checkpoints keep it, so that it

@@ -20,9 +20,6 @@ const TensorType one_f64(MLG_F64, {1});
 Value gradient(Graph& graph, const PlannedParameter& parameter) {
   return graph.external(gradient_name(parameter.name()), parameter.layout.spec.type);
 }
-Value average(Graph& graph, const PlannedParameter& parameter) {
-  return graph.external(average_name(parameter.name()), parameter.layout.spec.type);
-}
 
 }  // namespace
 
@@ -32,9 +29,6 @@ std::string average_name(std::string_view parameter) {
 std::string updated_average_name(const PlannedParameter& parameter, int world_size) {
   if (parameter.is_cut(world_size)) return fmt::format("ema_slice/{}", parameter.name());
   return average_name(parameter.name());
-}
-std::string average_compute_name(std::string_view parameter) {
-  return fmt::format("ema_compute/{}", parameter);
 }
 
 std::string rest_name(std::string_view parameter) {
@@ -139,7 +133,7 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
 
 FollowUp build_follow_up(Graph before, const std::vector<PlannedParameter>& parameters, const EmaConfig& ema,
                          int world_size, bool wrapped) {
-  FollowUp built{std::move(before)};
+  FollowUp built{{}, std::move(before)};
   Graph& graph = built.graph;
   build_refresh_copies(graph, layouts_of(parameters));
   built.averages = built.begin = graph.calls().size();
@@ -164,26 +158,6 @@ Graph build_refresh(const std::vector<PlannedParameter>& parameters) {
   Graph graph;
   build_refresh_copies(graph, layouts_of(parameters));
   return graph;
-}
-
-Graph build_average_refresh(const std::vector<PlannedParameter>& parameters) {
-  Graph graph;
-  for (const PlannedParameter& parameter : parameters) {
-    if (parameter.layout.compute == MLG_F32) continue;
-    graph.call("cast", {average(graph, parameter),
-                        graph.external(average_compute_name(parameter.name()),
-                                       parameter.layout.spec.type.as(parameter.layout.compute))});
-  }
-  return graph;
-}
-
-std::vector<ParameterLayout> average_layouts(const std::vector<PlannedParameter>& parameters) {
-  std::vector<ParameterLayout> layouts = layouts_of(parameters);
-  for (ParameterLayout& layout : layouts) {
-    const bool copied = layout.compute != MLG_F32;
-    layout.source = copied ? average_compute_name(layout.spec.name) : average_name(layout.spec.name);
-  }
-  return layouts;
 }
 
 Graph build_record(std::int64_t capacity) {

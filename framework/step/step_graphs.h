@@ -35,12 +35,10 @@ inline constexpr const char* loss_ring = "metrics/loss_ring";    // [n] f64
 inline constexpr const char* norm_ring = "metrics/norm_ring";    // [n] f64
 }  // namespace step_tensor
 
-// "ema/NAME": the averaged weights, f32. "ema_compute/NAME": the copy that kernels read where the
-// compute dtype differs.
+// "ema/NAME": the averaged weights, f32.
 std::string average_name(std::string_view parameter);
 // The average that an update of one of `world_size` ranks makes: of the whole parameter, or of its slice.
 std::string updated_average_name(const PlannedParameter& parameter, int world_size);
-std::string average_compute_name(std::string_view parameter);
 
 // "rest/NAME": the weights after an update where a wrapper moves the master on from there; of its dtype.
 std::string rest_name(std::string_view parameter);
@@ -90,19 +88,17 @@ Graph build_clip(const std::vector<PlannedParameter>& parameters, double max_nor
 // What follows an update of `parameters` by one of `world_size` ranks, after the calls of `before`: the compute
 // copies; the averages of the weights at rest (ema.decay > 0), of cut ones those of the slices; the calls with which
 // averages begin (ema.from_step > 0). A step makes the first and, by average_step(), one of the others.
-struct FollowUp {
-  Graph graph;
+struct FollowUpParts {
   std::size_t averages = 0, begin = 0;  // the first calls of the second part and of the third
+};
+struct FollowUp : FollowUpParts {
+  Graph graph;
 };
 FollowUp build_follow_up(Graph before, const std::vector<PlannedParameter>& parameters, const EmaConfig& ema,
                          int world_size, bool wrapped = false);
 
 // The compute copies alone, for weights that were set from outside.
 Graph build_refresh(const std::vector<PlannedParameter>& parameters);
-
-// Casts of the averaged weights for evaluation, and the layouts under which a forward pass reads them.
-Graph build_average_refresh(const std::vector<PlannedParameter>& parameters);
-std::vector<ParameterLayout> average_layouts(const std::vector<PlannedParameter>& parameters);
 
 // Puts the step's loss sum and gradient norm into rings of `capacity` entries, at ring_index.
 Graph build_record(std::int64_t capacity);

@@ -83,10 +83,8 @@ StepPlan::StepPlan(const RunConfig& config, const std::string& section, const Ru
   Program* record = add(build_record(ring), role_name(StepRole::record));
   Program *evaluation = nullptr, *unscale = nullptr;
   if (has_evaluation_weights(groups)) {
-    EvaluationGraph built =
-        build_evaluation_weights(config, with_compute_dtype(units, scored_types(config)), groups, world_size);
-    evaluation_copies_ = built.copies;
-    evaluation = add(std::move(built.graph), role_name(StepRole::evaluation_weights));
+    evaluation = add(build_evaluation_weights(config, units, groups, world_size),
+                     role_name(StepRole::evaluation_weights));
   }
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     std::vector<PlannedStep>& steps = phases_.emplace_back();
@@ -162,7 +160,7 @@ const StepPlan::Copies& StepPlan::copies(ComputeTypes compute) {
   // What is made of weights at rest is made of whole ones.
   FollowUp built = build_follow_up(groups_.record_wrapper(), left, config_.ema,
                                    groups_.blends() ? 1 : world_size_, groups_.wrapped());
-  const FollowUpParts parts{built.averages, built.begin};
+  const FollowUpParts parts = built;
   Program* follow_up = add(std::move(built.graph), role_name(StepRole::follow_up));
   Program* refresh = add(build_refresh(units), role_name(StepRole::refresh));
   return copies_.emplace_back(Copies{compute, update, refresh, follow_up, parts});

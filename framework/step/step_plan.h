@@ -9,6 +9,7 @@
 #include "framework/config/run_config.h"
 #include "framework/graph/program.h"
 #include "framework/step/optimizer_groups.h"
+#include "framework/step/step_graphs.h"
 
 namespace mulligan {
 
@@ -47,12 +48,7 @@ class StepPlan {
   const std::vector<PlannedStep>& steps(std::size_t phase) const { return phases_[phase]; }
   // The program of a role in a phase that runs here; null where it has none.
   Program* find(std::size_t phase, StepRole role) const;
-  // Of the calls of evaluation_weights, the first that makes copies; before it slices are gathered.
-  std::size_t evaluation_copies() const { return evaluation_copies_; }
-  // Of the calls of follow_up in a phase that runs here, where averages are and where they begin (FollowUp).
-  struct FollowUpParts {
-    std::size_t averages = 0, begin = 0;
-  };
+  // Of the calls of follow_up in a phase that runs here, where averages are and where they begin.
   FollowUpParts follow_up_parts(std::size_t phase) {
     return copies(compute_types(config_.phases[phase])).parts;
   }
@@ -83,7 +79,6 @@ class StepPlan {
   OptimizerGroups& groups_;
   int world_size_, rank_;
   bool scales_in_update_ = false;
-  std::size_t evaluation_copies_ = 0;
   TensorStore& store_;
   std::vector<std::unique_ptr<Program>> owned_;
   std::vector<Program*> programs_;

@@ -20,24 +20,24 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& s
   options.layer_order = scored_order(config.model);
   options.bos_id = *validation_bos_id;
   const std::vector<PlannedParameter> scored = with_compute_dtype(parameters, scored_types(config));
-  evaluator_ = std::make_unique<Evaluator>(
-      engine_.store(), config.model, averaged ? average_layouts(scored) : evaluation_layouts(scored, groups),
-      options);
-  if (!averaged) return;
-  average_refresh_ = make_program(engine_.store(), build_average_refresh(scored), "average refresh");
+  evaluator_ = std::make_unique<Evaluator>(engine_.store(), config.model,
+                                           scored_layouts(scored, groups, averaged), options);
+  Graph copies = build_scored_copies(scored, groups, averaged);
+  if (!copies.calls().empty())
+    scored_copies_ = make_program(engine_.store(), std::move(copies), "copies of scored weights");
 }
 
 void TrainingPrograms::refresh_scored_weights() {
   engine_.refresh_scored_copies();
   engine_.refresh_evaluation_weights();
   engine_.gather_averages();
-  if (average_refresh_) average_refresh_->run();
+  if (scored_copies_) scored_copies_->run();
 }
 
 std::vector<Program*> TrainingPrograms::programs() {
   std::vector<Program*> programs = engine_.programs();
   if (evaluator_) programs.push_back(&evaluator_->program());
-  if (average_refresh_) programs.push_back(average_refresh_.get());
+  if (scored_copies_) programs.push_back(scored_copies_.get());
   return programs;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/eval/evaluator.h"
-#include "framework/run/device_plan.h"
+#include "framework/run/device_memory.h"
 #include "framework/step/engine.h"
 
 namespace mulligan {
@@ -35,7 +35,7 @@ class TrainingPrograms {
  private:
   TrainingEngine engine_;
   std::unique_ptr<Evaluator> evaluator_;
-  std::unique_ptr<Program> average_refresh_;
+  std::unique_ptr<Program> scored_copies_;  // of averages or evaluation weights; null: none
   SharedArena arena_;
 };
 

@@ -35,8 +35,7 @@ std::optional<std::size_t> PhaseFollower::coming_phase(const Decision& now, cons
 void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained& so_far, int world_size) {
   const Phase& coming = config_.phases[phase];
   const std::int64_t steps = so_far.steps;
-  PhaseSwitchRecord record{
-      steps, this->phase().name, coming.name, rates(), {}, coming.reset_optimizer, {}, 0, 0, {}};
+  PhaseSwitchRecord record{{}, steps, this->phase().name, coming.name, rates(), {}, coming.reset_optimizer};
   Batch probe;
   if (coming.declared) {
     const LoaderPosition here = rows_.stream().position();
@@ -56,7 +55,16 @@ void PhaseFollower::begin(std::size_t phase, const Decision& now, const Trained&
   }
   record.lr_after = rates();
   announce_phase(now.budget_fraction, steps);
-  if (handover) tell_switch(std::move(record), *handover);
+  if (!handover) return;
+  static_cast<Handover&>(record) = *handover;
+  outputs_.log().print(
+      "step {}: state {} on {}; the loss of one row is {:.6f} nats and was {:.6f}; learning rate {:.6g}, was "
+      "{:.6g}{}",
+      record.step, short_digest(record.state_sha256), devices_.backend().info().description,
+      record.loss_after_nats, record.loss_before_nats, record.lr_after.front().second,
+      record.lr_before.front().second,
+      record.optimizer_reset ? "; the optimisers begin with empty states" : "");
+  outputs_.metrics().phase_switch(record);
 }
 
 // What the loader of a later record had prepared for the phase before, and loses.
@@ -129,21 +137,6 @@ void PhaseFollower::announce_phase(double budget_fraction, std::int64_t steps) {
   outputs_.log().print("step {}: phase '{}' begins ({}), {:.1f} % of the budget is spent", steps,
                        record.phase, record.way, 100 * budget_fraction);
   outputs_.metrics().phase_start(record);
-}
-
-void PhaseFollower::tell_switch(PhaseSwitchRecord record, const Handover& handover) {
-  record.state_sha256 = handover.state_sha256;
-  record.loss_before_nats = handover.loss_before_nats;
-  record.loss_after_nats = handover.loss_after_nats;
-  record.tolerance_nats = handover.tolerance_nats;
-  outputs_.log().print(
-      "step {}: state {} on {}; the loss of one row is {:.6f} nats and was {:.6f}; learning rate {:.6g}, was "
-      "{:.6g}{}",
-      record.step, short_digest(record.state_sha256), devices_.backend().info().description,
-      record.loss_after_nats, record.loss_before_nats, record.lr_after.front().second,
-      record.lr_before.front().second,
-      record.optimizer_reset ? "; the optimisers begin with empty states" : "");
-  outputs_.metrics().phase_switch(record);
 }
 
 void PhaseFollower::add_to(StepRecord& record) const {

@@ -63,7 +63,6 @@ class PhaseFollower {
   void skip_batches(std::int64_t steps, int world_size);
   std::vector<std::pair<std::string, double>> rates() const;
   std::string counters(const Trained& so_far) const;
-  void tell_switch(PhaseSwitchRecord record, const Handover& handover);
 
   const RunConfig& config_;
   PhaseDevices& devices_;

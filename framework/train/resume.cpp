@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 #include <optional>
-#include <set>
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
@@ -13,13 +11,10 @@
 #include "framework/core/parse_json.h"
 #include "framework/core/printable.h"
 #include "framework/core/sha256.h"
-#include "framework/plugin/schedule.h"
-#include "framework/ranks/launch_agent.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
-#include "framework/step/phase_progress.h"
 
 namespace mulligan {
 
@@ -74,83 +69,12 @@ Change meaning_of(const std::string& key) {
   return ends(".path") ? Change::harmless : Change::noted;
 }
 
-constexpr int places = 64;
-
-struct Moment {
-  std::int64_t step = 0;  // updates done
-  double seconds = 0;     // of the training clock
-  double epoch = 0;
-};
-
-// As far as a run of `config` has come there.
-mlg_progress progress_of(const RunConfig& config, const Moment& moment) {
-  const TrainConfig& train = config.train;
-  const double spent = train.budget_seconds > 0
-                           ? moment.seconds / (train.budget_seconds - train.reserve_seconds)
-                           : static_cast<double>(moment.step) / static_cast<double>(train.steps);
-  return run_progress(config, moment.step, std::clamp(spent, 0.0, 1.0), moment.epoch);
-}
-
-// Evenly from the checkpoint to the end of the longer of both runs.
-Moment moment_at(int place, const TrainConfig& saved, const TrainConfig& now,
-                 const CheckpointManifest& manifest) {
-  const double share = static_cast<double>(place) / places;
-  const double begin = manifest.progress.elapsed_seconds;
-  const double end = std::max({begin, saved.budget_seconds, now.budget_seconds});
-  const std::int64_t left = std::max<std::int64_t>(0, std::max(saved.steps, now.steps) - manifest.step);
-  return {manifest.step + std::llround(share * static_cast<double>(left)), begin + share * (end - begin),
-          static_cast<double>(place) / 8};
-}
-
-struct FollowedSchedule {
-  const PluginTable& table;
-  Schedule schedule;
-};
-
-FollowedSchedule followed(const LoadedConfig& loaded, const OptimizerConfig& optimizer, PluginHost& host) {
-  const PluginTable& table = optimizer.schedule ? *optimizer.schedule : loaded.config.schedule;
-  return {table, Schedule(load_plugin(host, MLG_SCHEDULE, table), loaded.plugin(table.section))};
-}
-
-std::string horizon_text(const RunConfig& saved, const RunConfig& now) {
-  const std::int64_t was = horizon_steps(saved), is = horizon_steps(now);
-  if (was == is || was <= 0) return {};
-  return fmt::format(", for the schedule's last step was {} and is {} (schedule.horizon_steps = {} keeps it)",
-                     was, is, was);
-}
-
-// Whether a run that goes on from a checkpoint follows the schedule of the saved one: the first learning rate that differs from
-// the saved run's at the same step and second, in words without full stop; "": none does. Looks at the coming step and at places
-// up to the end of the longer run.
-std::string changed_rates(const LoadedConfig& saved, const LoadedConfig& now, PluginHost& host,
-                          const CheckpointManifest& manifest) {
-  for (const OptimizerConfig& optimizer : now.config.optimizers) {
-    const auto before = std::ranges::find(saved.config.optimizers, optimizer.name, &OptimizerConfig::name);
-    if (before == saved.config.optimizers.end()) continue;
-    const PluginTable& was = before->schedule ? *before->schedule : saved.config.schedule;
-    const PluginTable& is = optimizer.schedule ? *optimizer.schedule : now.config.schedule;
-    if (was.plugin != is.plugin)
-      return fmt::format("[{}] was {} and is now {}", is.section, was.plugin, is.plugin);
-    const FollowedSchedule saved_schedule = followed(saved, *before, host);
-    const FollowedSchedule schedule = followed(now, optimizer, host);
-    for (int place = 0; place <= places; ++place) {
-      const Moment moment = moment_at(place, saved.config.train, now.config.train, manifest);
-      const double rate_was = saved_schedule.schedule.rate(progress_of(saved.config, moment), before->lr).lr;
-      const double rate_is = schedule.schedule.rate(progress_of(now.config, moment), optimizer.lr).lr;
-      if (rate_was == rate_is) continue;
-      if (place == 0 && manifest.step > 0) {
-        const Moment last{moment.step - 1, moment.seconds - manifest.progress.step_seconds, moment.epoch};
-        return fmt::format(
-            "the learning rate of [optimizer.{}] was {:.6g} at step {} and is {:.6g} at step {}{}",
-            optimizer.name, saved_schedule.schedule.rate(progress_of(saved.config, last), before->lr).lr,
-            moment.step, rate_is, moment.step + 1, horizon_text(saved.config, now.config));
-      }
-      return fmt::format("the learning rate of [optimizer.{}] at step {} was to be {:.6g} and is {:.6g}{}",
-                         optimizer.name, moment.step + 1, rate_was, rate_is,
-                         horizon_text(saved.config, now.config));
-    }
-  }
-  return {};
+// What moves the learning rates besides the horizon (horizon_steps).
+bool is_of_schedule(const std::string& key) {
+  if (key.starts_with("optimizer."))
+    return key.ends_with(".lr") || key.find(".schedule.") != std::string::npos;
+  return (key.starts_with("schedule.") && key != "schedule.horizon_steps") || key == "train.budget_seconds" ||
+         key == "train.reserve_seconds";
 }
 
 // Settings (as of --set) that say again which paths the plugins' keys of a stored configuration name. These are
@@ -224,7 +148,7 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
     // Kernels by path are not part of what stored data may say.
     if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;
     const Change change = meaning_of(difference.key);
-    if (change == Change::refused) {
+    if (change == Change::refused || (strict && is_of_schedule(difference.key))) {
       throw config_error(
           "the checkpoint '{}' was written with {} = {}, but now it is {}; resume with the saved run's "
           "setting, or start anew in another run.directory.",
@@ -236,14 +160,13 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
                                   difference.key, difference.left, difference.right));
     }
   }
-  const std::string changed = changed_rates(saved, loaded, host, checkpoint.manifest);
-  if (changed.empty()) return;
-  if (strict) {
-    throw config_error(
-        "{}; under ledger.rules = \"strict\" a run goes on with the schedule of the checkpoint '{}': resume with its "
-        "settings, or start anew in another run.directory.",
-        changed, checkpoint.path.string());
-  }
+  const std::int64_t was = horizon_steps(saved.config), is = horizon_steps(loaded.config);
+  if (was == is) return;
+  const std::string changed = fmt::format(
+      "the schedules' last step was {} and is {} (schedule.horizon_steps = {} keeps it)", was, is, was);
+  if (strict)
+    throw config_error("{}; under ledger.rules = \"strict\" a run keeps the schedule of its checkpoint.",
+                       changed);
   notes.push_back(fmt::format("warning: {}", changed));
 }
 
@@ -264,9 +187,12 @@ std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, Plu
   return plugins;
 }
 
-std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded,
-                                         PluginHost& host) {
-  std::vector<std::string> notes;
+namespace {
+
+// Adds what to report about plugins that wrote the checkpoint and those in use. Throws config_error naming the section when a
+// plugin's state version differs.
+void compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loaded, PluginHost& host,
+                     std::vector<std::string>& notes) {
   for (const CheckpointPlugin& now : checkpoint_plugins(loaded, host)) {
     const auto saved = std::ranges::find(manifest.plugins, now.section, &CheckpointPlugin::section);
     if (saved == manifest.plugins.end() || saved->name != now.name)
@@ -285,8 +211,9 @@ std::vector<std::string> compare_plugins(const CheckpointManifest& manifest, con
           now.section, now.kind, now.name, saved->version, now.version));
     }
   }
-  return notes;
 }
+
+}  // namespace
 
 ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, const std::string& resume) {
   ResumePoint point;
@@ -305,9 +232,7 @@ ResumePoint find_resume_point(const LoadedConfig& loaded, PluginHost& host, cons
   }
   point.in_place = same_folder(point.checkpoint->path.parent_path(), own);
   compare_configs(*point.checkpoint, loaded, host, point.notes);
-  for (std::string& note : compare_plugins(point.checkpoint->manifest, loaded, host)) {
-    point.notes.push_back(std::move(note));
-  }
+  compare_plugins(point.checkpoint->manifest, loaded, host, point.notes);
   const std::string& saved = point.checkpoint->manifest.instruction_set;
   if (saved != instruction_set()) {
     point.notes.push_back(fmt::format(
@@ -355,32 +280,7 @@ void require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now
 
 template <typename Fields>
 void describe(Fields& f, Attempt& attempt) {
-  f("launcher", attempt.launcher)("run_id", attempt.run_id);
-  f("agents", attempt.agents)("restarts", attempt.restarts);
-}
-
-namespace {
-
-constexpr const char* torchrun = "torchrun";
-
-bool share_an_agent(const Attempt& a, const Attempt& b) {
-  return std::ranges::any_of(a.agents, [&](const std::string& agent) {
-    return !agent.empty() && std::ranges::count(b.agents, agent) > 0;
-  });
-}
-
-}  // namespace
-
-Attempt own_attempt(RunRanks& ranks) {
-  const LaunchEnvironment& environment = ranks.environment();
-  Attempt attempt{environment.launcher, environment.run_id, {}, environment.restart_count};
-  if (attempt.launcher != torchrun) return attempt;
-  ranks.group().consult_texts(launch_agent("TORCHELASTIC_RUN_ID"), [&](const std::vector<std::string>& all) {
-    const std::set<std::string> agents(all.begin(), all.end());
-    attempt.agents.assign(agents.begin(), agents.end());
-    return std::string();
-  });
-  return attempt;
+  f("launcher", attempt.launcher)("run_id", attempt.run_id)("restarts", attempt.restarts);
 }
 
 std::optional<Attempt> noted_attempt(const std::filesystem::path& run_directory) {
@@ -403,8 +303,11 @@ void note_attempt(const std::filesystem::path& run_directory, const Attempt& att
 
 bool goes_on(const std::optional<Attempt>& before, Attempt& now) {
   if (now.launcher == "none") return now.restarts > 0;  // set by the user
-  if (!before || before->launcher != now.launcher || before->run_id != now.run_id) return false;
-  if (now.launcher == torchrun ? !share_an_agent(*before, now) : now.restarts == 0) return false;
+  // torchrun calls a job "none" that has no name.
+  if (now.restarts == 0 || !before || before->launcher != now.launcher || before->run_id != now.run_id ||
+      now.run_id == "none") {
+    return false;
+  }
   now.restarts = std::max(now.restarts, before->restarts + 1);
   return true;
 }

@@ -56,7 +56,7 @@ class Trainer {
   void save();
   const char* saved_weights_kind() const;  // "averaged", "evaluation" or "last"
   RunResult finish();
-  void write_result(const std::vector<std::string>& broken, const std::vector<MadeCount>& made);
+  void write_result(const std::vector<std::string>& broken, const nlohmann::ordered_json& made);
 
   // trainer_setup.cpp
   void begin_log(const ResumePoint& resume, bool resumed);

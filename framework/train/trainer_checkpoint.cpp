@@ -5,7 +5,6 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
@@ -40,63 +39,39 @@ CheckpointManifest Trainer::manifest() const {
   return m;
 }
 
-namespace {
-
-constexpr std::size_t digest_size = 64;  // hexadecimal digits of a sha256
-
-// One digest per tensor, one after the other.
-std::string digests_of(const TensorStore& store, const std::vector<std::string>& names) {
-  std::string digests;
-  std::vector<std::byte> bytes;
-  for (const std::string& name : names) {
-    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    digests += sha256_hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-  return digests;
-}
-
-}  // namespace
-
-// What every rank computes alike must stay alike: the masters of all ranks are compared by their digests, once after each step,
+// What every rank computes alike must stay alike: the masters of all ranks are compared by their digest, once after each step,
 // for nothing is saved of ranks that have drifted apart. Where a rank's masters are not, bit for bit, those of the most ranks (of
-// equally many: those of rank 0), the first such rank throws a run_error that names it and its first tensor, and the others throw
-// what that does to them: the verdict of the run.
+// equally many: those of rank 0), the first such rank throws a run_error that names it, and the others throw what that does to
+// them: the verdict of the run.
 void Trainer::require_equal_replicas() {
   HostGroup& group = ranks_.group();
   const std::int64_t step = trained_.steps;
   if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
-  std::vector<std::string> masters, tensors;
-  for (const PlannedParameter& parameter : parameters_) masters.push_back(master_name(parameter.name()));
-  // Of all tensors first, which is short; of each only where a rank differs.
-  const std::string digests = digests_of(phases_.engine().store(), masters);
-  const auto says_same = [](const std::vector<std::string>& all) {
-    return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
-  };
-  if (!group.consult(sha256_hex(digests), says_same).empty()) return;
-  const std::vector<std::string> all = group.gather_texts(digests);
+  const TensorStore& store = phases_.engine().store();
+  Sha256 masters;
+  std::vector<std::byte> bytes;
+  for (const PlannedParameter& parameter : parameters_) {
+    const std::string name = master_name(parameter.name());
+    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
+    store.download(name, bytes);
+    masters.update(std::span<const std::byte>(bytes));
+  }
+  const std::vector<std::string> all = group.gather_texts(masters.hex());
   // The first of those that are equally common.
   const std::string& common = *std::ranges::max_element(
-      all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
+      all, {}, [&](const std::string& digest) { return std::ranges::count(all, digest); });
   std::vector<std::size_t> drifted;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] != common) drifted.push_back(rank);
   }
   if (drifted.empty()) return;
-  if (group.rank() != static_cast<int>(drifted.front())) {
-    group.barrier();  // where the verdict comes
-    throw run_error("after step {} rank {} holds other weights than the other ranks.", step, drifted.front());
-  }
-  for (std::size_t i = 0; i < masters.size(); ++i) {
-    const std::size_t at = i * digest_size;
-    if (digests.compare(at, digest_size, common, at, digest_size) != 0) tensors.push_back(masters[i]);
-  }
+  if (group.rank() != static_cast<int>(drifted.front())) group.barrier();  // where the verdict comes
   throw run_error(
-      "after step {} rank{} {} of {} hold{} other weights than the others: the first tensor that differs is "
-      "'{}', one of {} of {}; what all ranks compute alike has drifted apart, through a device's fault or a "
-      "plugin that is not deterministic; continue from the last checkpoint with --resume once that is fixed.",
+      "after step {} rank{} {} of {} hold{} other weights than the others; what all ranks compute alike has drifted "
+      "apart, through a device's fault or a plugin that is not deterministic; continue from the last checkpoint with "
+      "--resume once that is fixed.",
       step, drifted.size() == 1 ? "" : "s", fmt::join(drifted, ", "), all.size(),
-      drifted.size() == 1 ? "s" : "", tensors.front(), tensors.size(), masters.size());
+      drifted.size() == 1 ? "s" : "");
 }
 
 // The step path copies the state to the host; the rest happens in the background.
@@ -200,29 +175,19 @@ void Trainer::stop_at(const UnsoundStep& step) {
   } catch (const Error& error) {
     write_failure = fmt::format(" (the one being written failed: {})", error.what());
   }
-  std::vector<std::string> gradients, masters;
+  std::vector<std::string> tensors;
   for (const PlannedParameter& parameter : parameters_) {
-    if (parameter.trained()) gradients.push_back(gradient_name(parameter.name()));
-    masters.push_back(master_name(parameter.name()));
+    if (parameter.trained()) tensors.push_back(gradient_name(parameter.name()));
   }
-  const TensorStore& store = phases_.engine().store();
-  const auto gradient = find_non_finite(store, gradients), master = find_non_finite(store, masters);
-  const auto& first = gradient ? gradient : master;
-  std::string where = "all gradients and weights are finite";
-  if (first) {
-    where = fmt::format(
-        "{} the first tensor that is not finite is '{}' (element {} is {}), one of {} gradients and "
-        "{} weights",
-        step.number == trained_.steps ? "after it"
-                                      : fmt::format("at step {}, when this was seen,", trained_.steps),
-        first->tensor, first->element, first->value, gradient ? gradient->tensors : 0,
-        master ? master->tensors : 0);
-  }
+  for (const PlannedParameter& parameter : parameters_) tensors.push_back(master_name(parameter.name()));
+  const std::string first = first_non_finite(phases_.engine().store(), tensors);
   const std::string scale = phases_.loss_scale_text();
   throw run_error(
       "step {}: the training loss is {} nats and the gradient norm {}; {}; training has stopped and no "
       "weights were written; {}{}; lower the learning rate{} or clip harder (train.clip_norm).",
-      step.number, step.loss_nats, step.gradient_norm, where,
+      step.number, step.loss_nats, step.gradient_norm,
+      first.empty() ? "all gradients and weights are finite"
+                    : fmt::format("the first tensor that is not finite is '{}'", first),
       last_checkpoint_.empty() ? std::string("there is no checkpoint yet")
                                : fmt::format("the last good checkpoint is '{}'", last_checkpoint_.string()),
       write_failure,

@@ -131,7 +131,7 @@ RunResult Trainer::finish() {
   const auto patience = ranks_.patience();
   ranks_.group().barrier();  // all have come to the end
   for (const auto& observer : observers_) observer->at_end(observed());
-  const std::vector<MadeCount> made = made_.counts(ranks_.group());
+  const Json made = made_.counts(ranks_.group());
   RunLedger run_ledger;
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
@@ -141,10 +141,6 @@ RunResult Trainer::finish() {
   run_ledger.write(outputs_.files().directory, config_.ledger);
   require_limits(config_.ledger, run_ledger);
   for (const std::string& limit : broken) log.print("warning: {}", limit);
-  if (!made.empty()) {
-    log.print("made on the device, before the training clock + on it + after it, all ranks: {}",
-              made_text(made));
-  }
   write_result(broken, made);
   log.result(final_table(result_));
   for (const auto& observer : observers_) observer->last_words(log);
@@ -152,7 +148,7 @@ RunResult Trainer::finish() {
 }
 
 // result.json. `broken`: budgets of [ledger], with rules = "open". `made`: of all ranks, the clock being that of training.
-void Trainer::write_result(const std::vector<std::string>& broken, const std::vector<MadeCount>& made) {
+void Trainer::write_result(const std::vector<std::string>& broken, const Json& made) {
   mlg_determinism promise = devices_.backend().promises();  // the least that the phases' backends keep
   for (const auto& device : devices_.devices())
     promise = std::min(promise, device->plugins.backend->promises());
@@ -199,7 +195,7 @@ void Trainer::write_result(const std::vector<std::string>& broken, const std::ve
       {"broken_limits", broken},
       {"data", to_json(rows_.data().data)}};
   if (overlap_) json["data"]["overlap"] = to_json(*overlap_);
-  if (!made.empty()) json["made_on_device"] = to_json(made);
+  if (!made.empty()) json["made_on_device"] = made;
   json["train_loss"] = loss_json(losses_.account(), config_.metrics.hf_compat);
   for (const auto& observer : observers_) observer->add_to_result(json);
   if (!result_.resumed_from.empty()) json["resumed_from"] = result_.resumed_from.string();

@@ -258,7 +258,7 @@ void TttOutputs::finish(const TttResult& result, const TttSection& section) {
   for (const TttLengthBin& bin : result.report.bins) write("ttt_length_bin", bin);
   Json all = totals_json(result, section);
   write("ttt_result", all);
-  if (!result.made.empty()) all["made_on_device"] = to_json(result.made);
+  if (!result.made.empty()) all["made_on_device"] = result.made;
   all["data"] = to_json(result.with.data);
   all["length_bins"] = result.report.bins;
   all["phases"] = result.report.phases;

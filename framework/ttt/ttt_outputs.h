@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "framework/eval/evaluate.h"
 #include "framework/report/json_lines.h"
 #include "framework/report/run_log.h"
-#include "framework/run/plan_cache_counts.h"
 #include "framework/ttt/ttt_report.h"
 
 namespace mulligan {
@@ -30,7 +30,7 @@ struct TttResult {
   double setup_seconds = 0;  // planning and preparing the programs
   std::int64_t peak_device_memory_bytes = 0;  // that the backend had allocated at once
   TttReport report;
-  std::vector<MadeCount> made;  // of all ranks, the clock being that of scoring and training
+  nlohmann::ordered_json made;  // PlanCacheCounts of all ranks, the clock being that of scoring and training
 };
 
 EvalResult eval_result(const ScoreSums& sums, double seconds);

@@ -11,6 +11,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/ledger.h"
+#include "framework/run/plan_cache_counts.h"
 #include "framework/run/replaced_run.h"
 #include "framework/run/resumable_evaluation.h"
 #include "framework/run/run_ledger.h"

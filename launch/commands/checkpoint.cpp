@@ -138,11 +138,9 @@ std::optional<StoredType> dtype_of(const std::string& word) {
 }
 
 void print_report(const ExchangeReport& report, const std::string& output) {
-  for (const std::string& warning : report.warnings) fmt::print("warning: {}\n", printable(warning));
   std::vector<std::string> sources;
   for (const auto& [name, count] : report.dtypes) sources.push_back(fmt::format("{} {}", count, name));
-  fmt::print("{}: {} tensors from {} of the source; {} elements agree with it bit for bit\n", output,
-             report.tensors, fmt::join(sources, ", "), report.elements);
+  fmt::print("{}: {} tensors from {} of the source\n", output, report.tensors, fmt::join(sources, ", "));
 }
 
 // The tensor of parameter `name` that would be scored: its evaluation weights where the optimiser has

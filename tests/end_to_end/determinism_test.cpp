@@ -17,33 +17,16 @@ RunPlugins make(std::vector<std::string> overrides) {
   return make_run_plugins(loaded, test_plugin_host());
 }
 
-TEST(Determinism, BackendsThatPromiseItAreTaken) {
-  EXPECT_TRUE(make({"backend.plugin=cpu"}).backend->repeats());
-  EXPECT_TRUE(make({"backend.plugin=cuda", "backend.device=emulated"}).backend->repeats());
-}
-
 // The cuda backend's library of attention may add in any order: it is left out of such a run, unless the user
 // asks for it all the same.
 TEST(Determinism, IsPassedOnToTheBackend) {
   const Overrides cuda = {"backend.plugin=cuda", "backend.device=emulated"};
+  EXPECT_TRUE(make({"backend.plugin=cpu"}).backend->repeats());
+  EXPECT_TRUE(make(cuda).backend->repeats());
   EXPECT_FALSE(make(with(cuda, {"run.determinism=off"})).backend->repeats());
   EXPECT_TRUE(make(with(cuda, {"run.determinism=off", "backend.attention=own"})).backend->repeats());
   EXPECT_TRUE(make(with(cuda, {"run.determinism=off", "backend.deterministic=true"})).backend->repeats());
   EXPECT_THROW(make(with(cuda, {"backend.deterministic=false"})), Error);
-}
-
-TEST(Determinism, ABackendThatPromisesNothingIsRefused) {
-  const std::string path = std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND;
-  const std::string sentence = sentence_of(ExitCode::bad_configuration, [&] {
-    make({"backend.plugin=minimal_backend", path});
-  });
-  EXPECT_TRUE(contains(sentence, "run.determinism = \"run\"", "minimal_backend"));
-  EXPECT_FALSE(make({"backend.plugin=minimal_backend", path, "run.determinism=off"}).backend->repeats());
-}
-
-// The sentence with which such a configuration is refused.
-std::string refusal(const std::vector<std::string>& overrides) {
-  return sentence_of(ExitCode::bad_configuration, [&] { make(overrides); });
 }
 
 TEST(Determinism, BatchIsPassedOnToTheBackend) {
@@ -56,21 +39,22 @@ TEST(Determinism, BatchIsPassedOnToTheBackend) {
     // "world" is about ranks: the cost for rows can be switched off.
     EXPECT_EQ(promise({"run.determinism=world", "backend.batch_invariant=false"}), MLG_DETERMINISM_RUN);
   }
-}
-
-TEST(Determinism, BatchIsRefusedWhereItCannotBeKept) {
-  const std::string told = refusal({"run.determinism=batch", "backend.batch_invariant=false"});
-  EXPECT_TRUE(contains(told, "run.determinism = \"batch\" cannot be kept", "backend.batch_invariant = true"));
-  const std::string minimal = refusal({"run.determinism=batch", "backend.plugin=minimal_backend",
-                                       std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND});
-  EXPECT_TRUE(contains(minimal, "minimal_backend"));
-  // A row of [[backend.kernels]] brings a library's kernel, about which nothing is known. The same promise refuses it
-  // (tests/triton).
-}
-
-// A backend that computes nothing has no rows: plans of such a configuration can be made.
-TEST(Determinism, PlansDoNotNeedIt) {
+  // A backend that computes nothing has no rows: plans of such a configuration can be made.
   EXPECT_EQ(make({"run.determinism=batch", "backend.plugin=null"}).backend->promises(), MLG_DETERMINISM_RUN);
+}
+
+// A row of [[backend.kernels]] brings a library's kernel, about which nothing is known. The same promise refuses it (tests/triton).
+TEST(Determinism, WhatCannotBeKeptIsRefused) {
+  const Overrides minimal = {"backend.plugin=minimal_backend",
+                             std::string("backend.path=") + MULLIGAN_MINIMAL_BACKEND};
+  const auto refusal = [](const Overrides& overrides) {
+    return sentence_of(ExitCode::bad_configuration, [&] { make(overrides); });
+  };
+  EXPECT_TRUE(contains(refusal(minimal), "run.determinism = \"run\"", "minimal_backend"));
+  EXPECT_FALSE(make(with(minimal, {"run.determinism=off"})).backend->repeats());
+  EXPECT_TRUE(contains(refusal(with(minimal, {"run.determinism=batch"})), "minimal_backend"));
+  EXPECT_TRUE(contains(refusal({"run.determinism=batch", "backend.batch_invariant=false"}),
+                       "run.determinism = \"batch\" cannot be kept", "backend.batch_invariant = true"));
 }
 
 // The score of a model, trained for two steps, with so many windows of 32 tokens side by side.

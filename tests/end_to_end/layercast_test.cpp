@@ -2,10 +2,10 @@
 // fp32; masters stay fp32 otherwise; the bytes are two an element of projections and four of the rest.
 #include <gtest/gtest.h>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/run/loaded_model.h"
+#include "framework/run/run_ranks.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/ttt_session.h"
 #include "launch/commands/run_generate.h"
@@ -65,20 +65,6 @@ TEST(LayerCast, TrainingKeepsFp32MastersAndRoundsTheCopyAlone) {
   }
 }
 
-// With fused kernels and averages a run's score is still the one that its weights get again.
-TEST(LayerCast, TrainsWithFusedKernelsAndAverages) {
-  const Overrides base = {"train.steps=6", "ema.decay=0.9"};
-  const Overrides narrow = with(base, {"train.layercast=bf16"});
-  const RunResult fp32 = tiny().train(base), cast = tiny().train(narrow);
-  for (std::size_t i = 0; i < cast.step_loss_nats.size(); ++i)
-    EXPECT_NEAR(cast.step_loss_nats[i], fp32.step_loss_nats[i], 0.05);
-  ASSERT_TRUE(cast.validation);
-  LoadedConfig loaded = tiny().config(narrow);
-  const EvalResult again =
-      evaluate_weights(loaded, test_plugin_host(), cast.directory / "weights.safetensors", {nullptr});
-  EXPECT_EQ(again.loss_sum_nats, cast.validation->loss_sum_nats);
-}
-
 // From bf16 to LayerCast and on: each phase has copies of its own dtype from the same fp32 masters.
 TEST(LayerCast, FollowsABf16PhaseAndPrecedesAnFp32One) {
   const std::string text = read_file(tiny().train({"train.steps=1"}).directory / "config.toml");
@@ -125,7 +111,9 @@ class LayerCastScores : public testing::TestWithParam<const char*> {
 
 TEST_P(LayerCastScores, EvaluationHasTheBitsOfFp32WithTheRoundedWeights) {
   LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
-  const EvalResult fp32 = evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), {nullptr});
+  RunRanks alone;
+  const EvalResult fp32 =
+      evaluate_loaded(plain, test_plugin_host(), "weights", rounded(), {nullptr}, {}, alone);
   const EvalResult layercast =
       evaluate_weights(narrow, test_plugin_host(), directory_ / "weights.safetensors", {nullptr});
   EXPECT_EQ(fp32.loss_sum_nats, layercast.loss_sum_nats);

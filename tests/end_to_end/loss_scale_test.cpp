@@ -59,7 +59,8 @@ const Overrides kOverflows = with(kFp16, {"loss_scale.initial=4294967296.0", "lo
 
 TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
   const std::string directory = tiny().next_directory();
-  const RunResult result = tiny().train_in(directory, with(kOverflows, {"train.steps=40"}));
+  const RunResult result =
+      tiny().train_in(directory, with(kOverflows, {"train.steps=40", "checkpoint.at_end=true"}));
   const std::vector<Json> skipped = events_of(directory, "skipped_update"),
                           steps = events_of(directory, "step");
   ASSERT_GT(skipped.size(), 3u);
@@ -82,18 +83,11 @@ TEST(LossScale, AStepThatOverflowsIsSkippedAndCounted) {
   for (std::size_t i = 1; i < steps.size(); ++i)
     grew |= steps[i].at("loss_scale").get<double>() > steps[i - 1].at("loss_scale").get<double>();
   EXPECT_TRUE(grew) << "after six updates in a row";
-}
-
-// Skipped updates leave no trace in the optimiser: its bias corrections count updates.
-TEST(LossScale, SkippedStepsAreAsIfTheirDataHadNeverBeen) {
-  const std::string directory = tiny().next_directory();
-  tiny().train_in(directory, with(kOverflows, {"checkpoint.at_end=true", "train.steps=30"}));
-  const std::size_t skipped = events_of(directory, "skipped_update").size();
-  ASSERT_GT(skipped, 0u);
+  // Skipped updates leave no trace in the optimiser: its bias corrections count updates.
   const auto saved = list_checkpoints((fs::path(directory) / "checkpoints").string());
   ASSERT_FALSE(saved.empty());
   const Json manifest = Json::parse(read_file(saved.back().path / "manifest.json"));
-  EXPECT_EQ(manifest.at("progress").at("optimizer_start_step"), skipped);
+  EXPECT_EQ(manifest.at("progress").at("optimizer_start_step"), skipped.size());
 }
 
 TEST(LossScale, ACheckpointContinuesItToTheBit) {

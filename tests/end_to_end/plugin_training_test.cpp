@@ -56,14 +56,12 @@ TEST(ScheduleFree, LearnsAndIsScoredByItsAverage) {
   const EvalResult again =
       evaluate_weights(loaded, test_plugin_host(), fs::path(directory) / "weights.safetensors", {nullptr});
   EXPECT_EQ(again.val_loss_nats, result.validation->val_loss_nats);
+  expect_scored(directory, "evaluation/");
 }
 
+// All groups with evaluation weights; and one with them, one without, with bf16 kernels, which read a copy.
 TEST(ScheduleFree, AResumedRunIsTheSameBitForBit) {
   expect_resumes_exactly(schedule_free(), 8);
-}
-
-// One group with evaluation weights, one without; bf16 kernels, which read a copy.
-TEST(ScheduleFree, GroupsMayDiffer) {
   expect_resumes_exactly({"train.steps=12", "optimizer.rest.plugin=schedule_free_adamw",
                           "optimizer.rest.lr=0.02", "train.compute_dtype=bf16"},
                          6);
@@ -74,17 +72,6 @@ TEST(ScheduleFree, EvaluatingInBetweenChangesNothing) {
   const RunResult validated = tiny().train(with(schedule_free(), {"train.validate_every=3"}));
   EXPECT_EQ(plain.step_loss_nats, validated.step_loss_nats);
   EXPECT_EQ(plain.validation->val_loss_nats, validated.validation->val_loss_nats);
-}
-
-TEST(ScheduleFree, TheCheckpointHoldsMastersAndWhatWouldBeScored) {
-  const std::string directory = tiny().next_directory();
-  tiny().train_in(directory, schedule_free());
-  expect_scored(directory, "evaluation/");
-}
-
-TEST(ScheduleFree, AnAverageOfAnAverageIsRefused) {
-  EXPECT_TRUE(
-      contains(refusal(with(schedule_free(), {"ema.decay=0.9"})), "[ema]: decay is 0.9, but an optimiser"));
 }
 
 // Ahead from the 4th gradient to the 14th; an average from the 10th update to the 17th.
@@ -129,6 +116,8 @@ TEST(Wrapper, WhatCannotBeDoneIsRefused) {
   EXPECT_TRUE(contains(refusal(with(wrapped, {"wrapper.rate_of=head"})),
                        "rate_of = \"head\" names no [optimizer.NAME]"));
   EXPECT_TRUE(contains(refusal(with(schedule_free(), wrapped)), "[wrapper]: it says what is scored"));
+  EXPECT_TRUE(
+      contains(refusal(with(schedule_free(), {"ema.decay=0.9"})), "[ema]: decay is 0.9, but an optimiser"));
   EXPECT_TRUE(contains(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}), "which matches no parameter"));
 }
 
@@ -191,9 +180,6 @@ TEST(Schedules, TheBatchFactorChangesTheTokensOfAStep) {
   // The loss of a step is the mean over its own tokens: half a sum would be near 3 nats less.
   EXPECT_NEAR(half.step_loss_nats[6], whole.step_loss_nats[6], 0.5);
   EXPECT_NE(half.step_loss_nats[7], whole.step_loss_nats[7]);
-}
-
-TEST(Schedules, AChangedBatchResumesExactly) {
   expect_resumes_exactly(flawed_schedule("batch", "4", "0.5"), 6);
 }
 

@@ -129,15 +129,19 @@ inline Outcome train(int size, const Overrides& overrides, int steps = 3) {
   return outcome;
 }
 
+inline std::vector<float> floats_of(const Outcome& outcome, const std::string& name) {
+  const auto& bytes = outcome.state.at(name);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
 inline void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
   ASSERT_EQ(a.state.size(), b.state.size());
   for (const auto& [name, bytes] : a.state) {
     if (!name.starts_with("master/")) continue;
-    const auto& other = b.state.at(name);
-    ASSERT_EQ(bytes.size(), other.size()) << name;
-    std::vector<float> x(bytes.size() / sizeof(float)), y(x.size());
-    std::memcpy(x.data(), bytes.data(), bytes.size());
-    std::memcpy(y.data(), other.data(), other.size());
+    ASSERT_EQ(bytes.size(), b.state.at(name).size()) << name;
+    const std::vector<float> x = floats_of(a, name), y = floats_of(b, name);
     double largest = 0, difference = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       largest = std::max<double>(largest, std::abs(x[i]));

@@ -11,6 +11,7 @@
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/core/file.h"
 #include "framework/core/safetensors.h"
+#include "framework/run/run_ranks.h"
 #include "framework/run/weights.h"
 #include "tests/support/plugins.h"
 #include "tools/prepare/prepare.h"
@@ -261,7 +262,8 @@ EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::f
   const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_weights(weights, store, layouts);
   };
-  return evaluate_loaded(loaded, host, origin_of_weights(weights), load, options);
+  RunRanks alone;
+  return evaluate_loaded(loaded, host, origin_of_weights(weights), load, options, {}, alone);
 }
 
 EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,
@@ -270,7 +272,8 @@ EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vecto
   const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
     load_artifact(opened.artifact, opened.loaded.config.model, store, layouts);
   };
-  return evaluate_loaded(opened.loaded, host, opened.origin, load, options);
+  RunRanks alone;
+  return evaluate_loaded(opened.loaded, host, opened.origin, load, options, {}, alone);
 }
 
 }  // namespace mulligan

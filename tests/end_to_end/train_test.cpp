@@ -4,7 +4,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/file.h"
 #include "framework/core/safetensors.h"
 #include "framework/model/initialise.h"
 #include "tests/end_to_end/tiny_run.h"
@@ -55,28 +54,6 @@ TEST(Train, BothLossPluginsGiveTheSameLosses) {
   const RunResult uncapped = tiny().train({"loss.plugin=softcap_ce", "model.softcap=0.0"});
   const RunResult plain_uncapped = tiny().train({"loss.plugin=cross_entropy", "model.softcap=0.0"});
   EXPECT_LE(largest_difference(uncapped.step_loss_nats, plain_uncapped.step_loss_nats), 1e-4);
-}
-
-TEST(Train, EveryCombinationOfPluginsTrains) {
-  const std::vector<std::vector<std::string>> schedules = {
-      {"schedule.plugin=constant"},
-      {"schedule.plugin=cosine"},
-      {"schedule.plugin=warmdown"},
-      {"schedule.plugin=sgdr", "schedule.period=3.0", "schedule.by=step"}};
-  const std::vector<std::vector<std::string>> optimizers = {
-      {"optimizer.matrices.plugin=muon", "optimizer.matrices.lr=0.02"},
-      {"optimizer.matrices.plugin=adamw", "optimizer.matrices.lr=0.005"},
-      {"optimizer.matrices.plugin=sgd", "optimizer.matrices.lr=0.05"}};
-  for (const char* loss : {"softcap_ce", "cross_entropy"}) {
-    for (const auto& optimizer : optimizers) {
-      for (const auto& schedule : schedules) {
-        SCOPED_TRACE(loss + optimizer[0] + schedule[0]);
-        const RunResult result = tiny().train(
-            with(with({"train.steps=8", std::string("loss.plugin=") + loss}, optimizer), schedule));
-        EXPECT_LT(result.final_loss_nats, result.initial_loss_nats - 0.2);
-      }
-    }
-  }
 }
 
 TEST(Train, ClipOrderDoesNotMatterToOneRank) {
@@ -158,7 +135,8 @@ TEST(Train, AveragedWeightsFollowTheFormula) {
 }
 
 TEST(Train, SavedWeightsScoreAsTheRunDid) {
-  for (const char* compute : {"train.compute_dtype=fp32", "train.compute_dtype=bf16"}) {
+  for (const char* compute :
+       {"train.compute_dtype=fp32", "train.compute_dtype=bf16", "train.layercast=bf16"}) {
     const std::vector<std::string> overrides = {"ema.decay=0.8", compute};
     const RunResult result = tiny().train(overrides);
     LoadedConfig loaded = tiny().config(overrides);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "framework/model/elements/sparse_gate/config.h"
 #include "framework/model/elements/stages.h"
 #include "framework/model/qkv_projection.h"
 #include "kernels/attention/op.h"
@@ -72,7 +73,7 @@ TEST_P(SparseGateGolden, InsideAnAttentionPart) {
     const ops::AttentionInputs in = projection(x, 0, 0);
     const Value heads = ops::attention(run.tape(), in.q, in.k, in.v, inputs.cu_seqlens);
     const Value y =
-        mix_attention({run.tape(), model, parameters}, {run.tape(), 0, heads, in.v_again, x, in.gate});
+        mix_attention({run.tape(), model, parameters}, {run.tape(), 0, heads, in.v_again, in.gate});
     run.keep("y_after", y);
     const Value out = ops::linear(run.tape(), y, run.graph().slice(parameters("qo_bank"), 1),
                                   TensorType(MLG_F32, {tokens, width}));
@@ -131,8 +132,8 @@ TEST_P(SparseGateGolden, Alone) {
     EXPECT_EQ(gate->window, options.at("window").get<std::int64_t>());
     const Value wide = ops::concat_rows(run.tape(), std::vector{w}, model.heads, width);
     const Value logits = ops::linear(run.tape(), x, wide, TensorType(MLG_F32, {tokens, model.heads}));
-    AttentionOutput output(run.tape(), 0, o, Value{}, x, logits);
-    output.apply_gate(gate->scale);
+    AttentionOutput output(run.tape(), 0, o, Value{}, logits);
+    output.apply_gate(elements::sparse_gate::config_of(model).scale);
     const Value gated = output.value();
     run.keep("after", gated);
     run.tape().backward(gated, run.input("upstream", heads));

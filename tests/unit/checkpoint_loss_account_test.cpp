@@ -54,30 +54,20 @@ TEST(LossAccount, AWindowIsGivenOnlyWhenAllOfItIsKept) {
   EXPECT_NEAR(account.window(200, 210)->mean_nats, mean_of(200, 210), 1e-12);
   EXPECT_EQ(account.last_steps()->first, 150);
   EXPECT_EQ(account.last_steps()->last, 250);
-  EXPECT_DOUBLE_EQ(*account.step_loss_nats(249), loss_of(249));
   EXPECT_FALSE(account.window(149, 250));
   EXPECT_FALSE(account.window(200, 251));
   EXPECT_FALSE(account.window(200, 200));
-  EXPECT_FALSE(account.step_loss_nats(149));
-}
-
-TEST(LossAccount, AResumedAccountEqualsAnUninterruptedOne) {
-  LossAccount straight, first, second;
-  count(straight, 0, 500);
-  count(first, 0, 100);
-  second.restore(first.state());
-  count(second, 100, 500);
-  EXPECT_EQ(second.state(), straight.state());
 }
 
 // Steps 100 to 500 after a resume: 400 losses divided by 500 steps, 0.8 of their mean.
-TEST(LossAccount, TheHfFigureHasTheFactorOfItsDefect) {
+TEST(LossAccount, IsContinuedAndTheHfFigureHasTheFactorOfItsDefect) {
   LossAccount straight, first, second;
   count(straight, 0, 500);
   EXPECT_NEAR(straight.train_loss_hf_nats(), straight.run().mean_nats(), 1e-12);
   count(first, 0, 100);
   second.restore(first.state());
   count(second, 100, 500);
+  EXPECT_EQ(second.state(), straight.state()) << "a resumed account equals an uninterrupted one";
   const double mean_since_resume = second.phases()[1].second.mean_nats();
   EXPECT_NEAR(second.train_loss_hf_nats() / mean_since_resume, 0.8, 1e-12);
   EXPECT_NE(second.train_loss_hf_nats(), second.run().mean_nats());
@@ -98,11 +88,9 @@ TEST(LossAccount, SkippedStepsAreMadeAndNotCounted) {
   EXPECT_EQ(account.step_last(), 10);
   EXPECT_FALSE(account.inconsistency());
   EXPECT_NEAR(account.run().mean_nats(), (10 * mean_of(0, 10) - loss_of(3) - loss_of(7)) / 8, 1e-12);
-  EXPECT_FALSE(account.step_loss_nats(7)) << "skipped";
   EXPECT_FALSE(account.window(7, 8)) << "no step of it was counted";
-  EXPECT_DOUBLE_EQ(*account.step_loss_nats(8), loss_of(8));
-  EXPECT_DOUBLE_EQ(*account.step_loss_nats(4), loss_of(4)) << "the oldest of six";
-  EXPECT_FALSE(account.step_loss_nats(3));
+  EXPECT_DOUBLE_EQ(account.window(8, 9)->mean_nats, loss_of(8));
+  EXPECT_DOUBLE_EQ(account.window(4, 5)->mean_nats, loss_of(4)) << "the oldest of six";
   EXPECT_NEAR(account.window(6, 9)->mean_nats, (loss_of(6) + loss_of(8)) / 2, 1e-12);
   EXPECT_EQ(account.last_steps()->first, 4);
   EXPECT_NEAR(account.last_steps()->mean_nats, (6 * mean_of(4, 10) - loss_of(7)) / 5, 1e-12);

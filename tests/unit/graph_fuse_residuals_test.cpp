@@ -66,7 +66,7 @@ TEST(FuseResiduals, AnAdditionAndTheNextBlocksNormBecomeOneCall) {
   EXPECT_EQ(call.attributes[0].value, 0.5);
 }
 
-TEST(FuseResiduals, WhatOthersReadLaterIsWritten) {
+TEST(FuseResiduals, WhatOthersReadLaterOrOutlastsTheGraphIsWritten) {
   Built built;
   const Value sum = built.add(built.in("x"), "a");
   const Value merged = built.merge(sum, built.in("skip"));
@@ -76,17 +76,16 @@ TEST(FuseResiduals, WhatOthersReadLaterIsWritten) {
   ASSERT_EQ(built.kernels(), (Kernels{"residual_chain_fwd", "cast"}));
   EXPECT_EQ(built.graph.calls()[0].arguments[sum_argument], sum);
   EXPECT_EQ(built.graph.calls()[0].arguments[merged_argument], Value{});
-}
 
-TEST(FuseResiduals, ASumThatOutlastsTheGraphIsWritten) {
-  Built built;
-  const Value sum = built.graph.external("result", rows);
-  built.graph.call("scaled_add_norm_fwd", {built.in("x"), built.in("a"), built.vector("s"), sum, Value{}},
-                   {{"scale", 1.0}, {"eps", eps}});
-  built.mix(sum);
-  built.fuse();
-  ASSERT_EQ(built.kernels(), (Kernels{"residual_chain_fwd"}));
-  EXPECT_EQ(built.graph.calls()[0].arguments[sum_argument], sum);
+  Built outlasting;
+  const Value result = outlasting.graph.external("result", rows);
+  outlasting.graph.call("scaled_add_norm_fwd",
+                        {outlasting.in("x"), outlasting.in("a"), outlasting.vector("s"), result, Value{}},
+                        {{"scale", 1.0}, {"eps", eps}});
+  outlasting.mix(result);
+  outlasting.fuse();
+  ASSERT_EQ(outlasting.kernels(), (Kernels{"residual_chain_fwd"}));
+  EXPECT_EQ(outlasting.graph.calls()[0].arguments[sum_argument], result);
 }
 
 // The sum that a norm follows, and what keeps the two calls apart.
@@ -119,15 +118,6 @@ TEST(FuseResiduals, WhatReadsOrWritesInBetweenKeepsTheCallsApart) {
   });
 }
 
-TEST(FuseResiduals, UnrelatedCallsInBetweenStayWhereTheyAre) {
-  Built built;
-  const Value sum = built.add(built.in("x"), "a");
-  built.read(built.in("other"), "elsewhere");
-  built.mix(sum);
-  built.fuse();
-  EXPECT_EQ(built.kernels(), (Kernels{"cast", "residual_chain_fwd"}));
-}
-
 // The first decoder block's skip is the sum itself.
 TEST(FuseResiduals, ASkipThatIsTheSumIsLeftOut) {
   Built built;
@@ -141,18 +131,20 @@ TEST(FuseResiduals, ASkipThatIsTheSumIsLeftOut) {
   EXPECT_EQ(call.arguments[sum_argument], Value{});
 }
 
+// An unrelated call in between stays where it is.
 TEST(FuseResiduals, CallsOnBothSidesOfTheSplitStayApart) {
   for (const std::size_t split : {1, 2, 3}) {
     Built built;
+    const Value sum = built.add(built.in("x"), "a");
     built.read(built.in("other"), "elsewhere");
-    built.mix(built.add(built.in("x"), "a"));
+    built.mix(sum);
     const std::size_t moved = built.fuse(split);
-    if (split == 2) {
-      EXPECT_EQ(built.kernels(), (Kernels{"cast", "scaled_add_norm_fwd", "residual_mix_norm_fwd"}));
+    if (split == 3) {
+      EXPECT_EQ(built.kernels(), (Kernels{"cast", "residual_chain_fwd"}));
       EXPECT_EQ(moved, 2U);
     } else {
-      EXPECT_EQ(built.kernels(), (Kernels{"cast", "residual_chain_fwd"}));
-      EXPECT_EQ(moved, split == 1 ? 1U : 2U);
+      EXPECT_EQ(built.kernels(), (Kernels{"scaled_add_norm_fwd", "cast", "residual_mix_norm_fwd"}));
+      EXPECT_EQ(moved, split);
     }
   }
 }
@@ -179,22 +171,38 @@ struct Boundary : Built {
   }
 };
 
+// An addition without a scale passes its gradient on: one call less where a parameter's is added, none backward where both are.
 TEST(FuseResiduals, GradientsCrossABoundaryInOneCall) {
   for (const Joined joined : {Joined::nothing, Joined::skip, Joined::itself}) {
-    for (const bool sum_is_read_later : {false, true}) {
-      SCOPED_TRACE(testing::Message() << static_cast<int>(joined) << " " << sum_is_read_later);
-      Boundary built(joined, sum_is_read_later);
-      built.fuse();
-      const Kernels kernels = built.kernels();
+    for (const int setting : {0, 1, 2, 3}) {
+      const bool sum_is_read_later = setting % 2 == 1, scaled = setting < 2;
+      SCOPED_TRACE(testing::Message() << static_cast<int>(joined) << " " << setting);
+      Boundary plain(joined, sum_is_read_later, scaled), fused(joined, sum_is_read_later, scaled);
+      fused.fuse();
+      const Kernels kernels = fused.kernels();
+      const bool joins = scaled || joined != Joined::nothing || !sum_is_read_later;
       EXPECT_EQ(std::ranges::count(kernels, "residual_chain_fwd"), 1);
-      EXPECT_EQ(std::ranges::count(kernels, "residual_chain_bwd"), 1);
-      for (const char* gone :
-           {"residual_mix_norm_fwd", "residual_mix_norm_bwd", "skip_merge_fwd", "skip_merge_bwd"})
+      EXPECT_EQ(std::ranges::count(kernels, "residual_chain_bwd"), joins ? 1 : 0);
+      EXPECT_EQ(std::ranges::count(kernels, "residual_mix_norm_bwd"), joins ? 0 : 1);
+      for (const char* gone : {"residual_mix_norm_fwd", "skip_merge_fwd", "skip_merge_bwd"})
         EXPECT_EQ(std::ranges::count(kernels, gone), 0) << gone;
-      // What only the backward pass would have read again is not read.
-      EXPECT_EQ(static_cast<bool>(built.only("residual_chain_fwd").arguments[sum_argument]),
-                sum_is_read_later);
-      EXPECT_FALSE(built.only("residual_chain_fwd").arguments[merged_argument]);
+      if (scaled) {  // what only the backward pass would have read again is not read
+        EXPECT_EQ(static_cast<bool>(fused.only("residual_chain_fwd").arguments[sum_argument]),
+                  sum_is_read_later);
+        EXPECT_FALSE(fused.only("residual_chain_fwd").arguments[merged_argument]);
+      } else if (joins) {
+        const Call& call = fused.only("residual_chain_bwd");
+        EXPECT_FALSE(call.arguments[2]) << "s";
+        EXPECT_TRUE(call.arguments[12]) << "dx";
+        EXPECT_FALSE(call.arguments[13]) << "da";
+        EXPECT_FALSE(call.arguments[14]) << "ds";
+      }
+      const auto expected = run(plain.graph), actual = run(fused.graph);
+      ASSERT_EQ(expected.size(), actual.size());
+      for (const auto& [name, values] : expected) {
+        for (std::size_t i = 0; i < values.size(); ++i)
+          EXPECT_NEAR(actual.at(name)[i], values[i], 2e-6 * std::max(1.0F, std::abs(values[i]))) << name;
+      }
     }
   }
 }
@@ -324,52 +332,11 @@ TEST(FuseResiduals, BothLanesReadTheGradientOfTheirMean) {
   EXPECT_EQ(merge.arguments[9], norm.arguments[2]);
   const auto expected = run(plain.graph), actual = run(fused.graph);
   EXPECT_EQ(expected.at("da"), actual.at("da"));
-}
 
-TEST(FuseResiduals, AWeightedSumOfLanesKeepsItsTwoGradients) {
-  LanesMean sum(0.25);
-  const Kernels before = sum.kernels();
-  sum.fuse();
-  EXPECT_EQ(sum.kernels(), before);
-}
-
-// An addition without a scale passes its gradient on: one call less where a parameter's is added, none backward where both are.
-TEST(FuseResiduals, AnUnscaledAdditionIsJoinedWhereItsSumIsNotThereToRead) {
-  for (const Joined joined : {Joined::nothing, Joined::skip, Joined::itself}) {
-    for (const bool sum_is_read_later : {false, true}) {
-      SCOPED_TRACE(testing::Message() << static_cast<int>(joined) << " " << sum_is_read_later);
-      Boundary built(joined, sum_is_read_later, false);
-      built.fuse();
-      const Kernels kernels = built.kernels();
-      EXPECT_EQ(std::ranges::count(kernels, "residual_chain_fwd"), 1);
-      const bool joins = joined != Joined::nothing || !sum_is_read_later;
-      EXPECT_EQ(std::ranges::count(kernels, "residual_chain_bwd"), joins ? 1 : 0);
-      EXPECT_EQ(std::ranges::count(kernels, "residual_mix_norm_bwd"), joins ? 0 : 1);
-      if (!joins) continue;
-      const Call& call = built.only("residual_chain_bwd");
-      EXPECT_FALSE(call.arguments[2]) << "s";
-      EXPECT_TRUE(call.arguments[12]) << "dx";
-      EXPECT_FALSE(call.arguments[13]) << "da";
-      EXPECT_FALSE(call.arguments[14]) << "ds";
-    }
-  }
-}
-
-TEST(FuseResiduals, EveryGradientIsTheSame) {
-  for (const Joined joined : {Joined::nothing, Joined::skip, Joined::itself}) {
-    for (const int setting : {0, 1, 2, 3}) {
-      const bool sum_is_read_later = setting % 2 == 1, scaled = setting < 2;
-      SCOPED_TRACE(testing::Message() << static_cast<int>(joined) << " " << setting);
-      Boundary plain(joined, sum_is_read_later, scaled), fused(joined, sum_is_read_later, scaled);
-      fused.fuse();
-      const auto expected = run(plain.graph), actual = run(fused.graph);
-      ASSERT_EQ(expected.size(), actual.size());
-      for (const auto& [name, values] : expected) {
-        for (std::size_t i = 0; i < values.size(); ++i)
-          EXPECT_NEAR(actual.at(name)[i], values[i], 2e-6 * std::max(1.0F, std::abs(values[i]))) << name;
-      }
-    }
-  }
+  LanesMean weighted(0.25);  // keeps its two gradients
+  const Kernels before = weighted.kernels();
+  weighted.fuse();
+  EXPECT_EQ(weighted.kernels(), before);
 }
 
 // A gradient that only passes through is not copied.

@@ -80,28 +80,24 @@ TEST(FuseActivations, WhatNobodyReadsIsNotWritten) {
   EXPECT_EQ(looked_at.only("linear_leaky_relu_squared_fwd").arguments[2], looked_at.u);
 }
 
-TEST(FuseActivations, AnAdapterOfTheMatmulKeepsTheCallsApart) {
-  Mlp built(true);
-  built.finish();
-  const Kernels before = built.kernels();
-  built.fuse();
-  EXPECT_EQ(built.kernels(), before);
-}
+TEST(FuseActivations, AnAdapterAReaderOfTheGradientAndTheSplitKeepCallsApart) {
+  Mlp adapted(true);
+  adapted.finish();
+  const Kernels before = adapted.kernels();
+  adapted.fuse();
+  EXPECT_EQ(adapted.kernels(), before);
 
-TEST(FuseActivations, WhoReadsTheActivationsGradientKeepsItsCallsApart) {
-  Mlp built;
-  built.finish();
-  built.read(built.only("leaky_relu_squared_bwd").arguments[1], "dy");
-  built.fuse();
-  const Kernels kernels = built.kernels();
+  Mlp read;
+  read.finish();
+  read.read(read.only("leaky_relu_squared_bwd").arguments[1], "dy");
+  read.fuse();
+  const Kernels kernels = read.kernels();
   EXPECT_EQ(std::ranges::count(kernels, "leaky_relu_squared_bwd"), 1);
   EXPECT_EQ(std::ranges::count(kernels, "linear_leaky_relu_squared_fwd"), 1);
-}
 
-TEST(FuseActivations, CallsOnBothSidesOfTheSplitStayApart) {
-  Mlp built;
-  EXPECT_EQ(fuse_activations(built.graph, built.tape.fused().access(), 1), 1U);
-  EXPECT_EQ(built.kernels()[1], "leaky_relu_squared_fwd");
+  Mlp split;
+  EXPECT_EQ(fuse_activations(split.graph, split.tape.fused().access(), 1), 1U);
+  EXPECT_EQ(split.kernels()[1], "leaky_relu_squared_fwd");
 }
 
 // Two passes of one layer: r = r + s * (r W^T).
@@ -195,12 +191,9 @@ TEST(FuseLanes, WhatStandsBehindABlockIsOneCall) {
     fused.finish();
     expect_same_results(plain.graph, fused.graph);
   }
-}
-
-TEST(FuseLanes, LanesThatSomeoneLooksAtAreStillMade) {
-  Lanes built(true, true);
-  fuse_lanes(built.tape);
-  EXPECT_EQ(built.kernels(),
+  Lanes looked_at(true, true);  // lanes are still made
+  fuse_lanes(looked_at.tape);
+  EXPECT_EQ(looked_at.kernels(),
             (Kernels{"lane_merge_fwd", "lane_chain_fwd", "lane_merge_fwd", "lane_mean_norm_fwd", "cast"}));
 }
 

@@ -72,7 +72,7 @@ TEST(Graph, ExternalsAreOnePerNameAndKeepTheirType) {
   EXPECT_THROW(graph.external("x", TensorType(MLG_F32, {65})), std::logic_error);
 }
 
-// Random graphs: no two values that live at the same time share a byte, and the arena is at most as large as the sum of all values.
+// Random graphs: no two values that live at the same time share a byte.
 TEST(MemoryPlan, ValuesAliveTogetherNeverOverlap) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
@@ -102,7 +102,6 @@ TEST(MemoryPlan, ValuesAliveTogetherNeverOverlap) {
         EXPECT_TRUE(apart) << "values " << a << " and " << b;
       }
     }
-    EXPECT_LE(plan.arena_bytes, plan.unshared_bytes);
   }
 }
 
@@ -118,32 +117,17 @@ TEST(MemoryPlan, AChainNeedsTwoBuffers) {
   EXPECT_EQ(plan_memory(graph).arena_bytes, 2 * arena_alignment);
 }
 
-TEST(Tape, EvaluationEmitsNoBackwardCalls) {
-  Graph graph;
-  Tape tape(graph, false);
-  const Value weight = graph.external("w", TensorType(MLG_F32, {3, 5}));
-  tape.watch(weight, graph.external("dw", TensorType(MLG_F32, {3, 5})));
-  ops::linear(tape, graph.external("x", TensorType(MLG_F32, {2, 5})), weight, TensorType(MLG_F32, {2, 3}));
-  EXPECT_EQ(graph.calls().size(), 1U);
-}
-
-TEST(Tape, AValueUsedTwiceIsWrittenThenAddedTo) {
-  Graph graph;
-  Tape tape(graph, true);
-  const Value weight = graph.external("w", square);
-  tape.watch(weight, graph.external("dw", square));
-  const Value x = ops::linear(tape, graph.external("x", square), weight, square);
-  const Value left = ops::rms_norm(tape, x, 1.0, 1e-6);
-  const Value right = ops::linear(tape, x, weight, square);
-  const Value joined = ops::linear(tape, left, right, square);
-  tape.backward(joined, graph.external("seed", square));
-  std::vector<double> accumulations;  // of contributions to the gradient of x
-  for (const Call& call : graph.calls()) {
-    if (call.kernel == "rms_norm_bwd") accumulations.push_back(call.attributes.back().value);
+// In an evaluation, and for leaves that nobody watches.
+TEST(Tape, NothingIsEmittedWithoutANeed) {
+  for (const bool watched : {false, true}) {
+    Graph graph;
+    Tape tape(graph, !watched);
+    const Value weight = graph.external("w", square);
+    if (watched) tape.watch(weight, graph.external("dw", square));
+    const Value y = ops::linear(tape, graph.external("x", square), weight, square);
+    tape.backward(y, graph.external("seed", square));
+    EXPECT_EQ(graph.calls().size(), 1U);
   }
-  // The rule of `right` runs before that of `left`, so the norm adds to what is there.
-  ASSERT_EQ(accumulations.size(), 1U);
-  EXPECT_EQ(accumulations[0], 1.0);
 }
 
 // Packed once and used twice: matmuls write and then add to one f32 gradient, and each leaf gets its rows of it.
@@ -211,14 +195,6 @@ TEST(Tape, TermsShareAGradientUntilOneIsAddedTo) {
     EXPECT_EQ(graph.root(of_matmuls[1]), used_again ? copied : of_sum) << "of x";
     EXPECT_EQ(static_cast<bool>(copied), used_again);
   }
-}
-
-TEST(Tape, NothingIsEmittedForLeavesThatNobodyWatches) {
-  Graph graph;
-  Tape tape(graph, true);
-  const Value y = ops::linear(tape, graph.external("x", square), graph.external("frozen", square), square);
-  tape.backward(y, graph.external("seed", square));
-  EXPECT_EQ(graph.calls().size(), 1U);
 }
 
 }  // namespace

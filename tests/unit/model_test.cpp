@@ -1,4 +1,4 @@
-// The model: layer orders, draws, first values, rotary tables, and the stages that it is recorded in.
+// The model: layer orders, draws, first values, rotary tables, and its elements.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -65,25 +65,6 @@ TEST(Rope, PositionZeroIsTheIdentityAndBf16RoundsFrequenciesOnly) {
   EXPECT_EQ(rounded.sin[4 * 3 + 1], std::sin(3.0F * 0.10009765625F));
 }
 
-std::vector<std::string> at(const ModelConfig& model, const std::string& stage) {
-  for (const StageList& list : model_stages(model)) {
-    if (list.stage == stage) return list.elements;
-  }
-  ADD_FAILURE() << "no stage " << stage;
-  return {};
-}
-
-TEST(ModelStages, AreListedFromTheConfiguration) {
-  for (const StageList& list : model_stages(element_model()))
-    EXPECT_TRUE(list.elements.empty()) << list.stage;
-  const ModelConfig all =
-      element_model({"model.softcap=30", "model.asymmetric_softcap.enabled=true", "model.smear_gate.window=4",
-                     "model.xsa_last_layers=-1", "model.attention_gate=true"});
-  EXPECT_EQ(at(all, "embedding"), (std::vector<std::string>{"smear_gate"}));
-  EXPECT_EQ(at(all, "attention output"), (std::vector<std::string>{"xsa", "dense_gate"}));
-  EXPECT_EQ(at(all, "head"), (std::vector<std::string>{"softcap", "asymmetric_softcap"}));
-}
-
 // The part that the configuration knows and the part that the model knows are of the same elements.
 TEST(ModelStages, EveryElementIsDeclaredOnce) {
   std::set<std::string> names;
@@ -104,7 +85,6 @@ TEST(ModelStages, StepsThatDoNotJoinAreSeparateCalls) {
     Tape tape(graph, false);
     const TensorType heads(MLG_F32, {3, 2, 4});
     AttentionOutput output(tape, 0, graph.external("o", heads), graph.external("v", heads),
-                           graph.external("n", TensorType(MLG_F32, {3, 8})),
                            graph.external("gate", TensorType(MLG_F32, {3, 2})));
     steps(output);
     output.value();

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/run/ledger.h"
 #include "framework/run/training_data.h"
 #include "tests/support/sentence.h"
@@ -57,9 +56,11 @@ TEST(RunLedger, CalibrationCountsAsTraining) {
   EXPECT_EQ(refusal(kLimits, whole(92, 600, 400, 49)), "");  // each budget used to its last second and byte
   EXPECT_TRUE(contains(refusal(kLimits, whole(92.5, 600, 400, 49)), "train + calibrate took 100.50 s",
                        "ledger.train_seconds = 100", "refused as a record"));
-  // Quantising and compressing read no training data.
+  // Quantising and compressing read no training data, and validations on the way are no evaluation.
   RunLedger ledger;
-  ledger.book(trained(99));
+  LedgerEntry entry = trained(99);
+  for (const char* aside : {"validate", "evaluate_unfinished"}) entry.seconds.emplace_back(aside, 1000.0);
+  ledger.book(entry);
   LedgerEntry without_calibration = quantised(600, 400);
   without_calibration.seconds[0].second = 0;
   ledger.book(without_calibration);
@@ -77,16 +78,13 @@ TEST(RunLedger, EveryBrokenBudgetIsNamed) {
   for (const std::string& one : broken) EXPECT_TRUE(contains(sentence, one));
 }
 
-TEST(RunLedger, OpenRulesRefuseNothingAndUnsetLimitsAreNone) {
+TEST(RunLedger, OpenRulesRefuseNothingUnsetLimitsAreNoneAndCodeIsCounted) {
+  EXPECT_TRUE(contains(refusal(kLimits, whole(92, 600, 0, 40)), "code"));
   LedgerConfig open = kLimits;
   open.rules = LedgerRules::open;
   EXPECT_EQ(refusal(open, whole(200, 601, 400, 50)), "");
   EXPECT_EQ(broken_limits(open, whole(200, 601, 400, 50)).size(), 3u);
   EXPECT_EQ(refusal({LedgerRules::strict, 0, 0, 0}, whole(1e6, 1u << 30, 0, 1e6)), "");
-}
-
-TEST(RunLedger, AnArtifactWhoseCodeWasNotCountedIsNoRecord) {
-  EXPECT_TRUE(contains(refusal(kLimits, whole(92, 600, 0, 40)), "code"));
 }
 
 // A new artifact makes the score of the old one meaningless, a new training both.
@@ -120,24 +118,22 @@ TEST(RunLedger, IsReadAsItWasWritten) {
   EXPECT_TRUE(RunLedger::read(folder.path("elsewhere")).entries().empty());
 }
 
+// Damaged texts, and amounts that cannot be.
 TEST(RunLedger, ADamagedFileIsRefused) {
+  const auto entry = [](const char* amounts) {
+    return fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", amounts);
+  };
   const std::string deep = "{\"stages\": " + std::string(200'000, '[') + std::string(200'000, ']') + "}";
-  for (const char* text :
-       {"", "{", "[]", "{\"stages\": [{\"stage\": \"sleep\"}]}", "{\"stages\": 5}", deep.c_str()}) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"),
+        std::string(R"({"stages": [{"stage": "sleep"}]})"), std::string(R"({"stages": 5})"), deep,
+        entry(R"("seconds": {"train": -1.0}, "bytes": {})"),
+        entry(R"("seconds": {"train": null}, "bytes": {})"),
+        entry(R"("seconds": {}, "bytes": {"artifact": -5})"),
+        entry(R"("seconds": {}, "bytes": {"artifact": 0.5})")}) {
     const TemporaryFolder folder;
     folder.write("ledger.json", text);
     EXPECT_TRUE(refuses([&] { RunLedger::read(folder.path("")); }, ExitCode::bad_data, "ledger.json"));
-  }
-}
-
-TEST(RunLedger, AmountsThatCannotBeAreRefused) {
-  for (const char* stage :
-       {R"("seconds": {"train": -1.0}, "bytes": {})", R"("seconds": {"train": null}, "bytes": {})",
-        R"("seconds": {}, "bytes": {"artifact": -5})", R"("seconds": {}, "bytes": {"artifact": 0.5})"}) {
-    const TemporaryFolder folder;
-    folder.write("ledger.json",
-                 fmt::format(R"({{"stages": [{{"stage": "train", {}, "scores": {{}}}}]}})", stage));
-    sentence_of(ExitCode::bad_data, [&] { RunLedger::read(folder.path("")); });
   }
 }
 
@@ -173,15 +169,6 @@ TEST(RunLedger, AScoreOfAPartOfTheSetIsNoRecord) {
   }
 }
 
-TEST(RunLedger, ValidationsOnTheWayAreNoEvaluation) {
-  LedgerEntry entry = trained(90);
-  entry.seconds.emplace_back("validate", 1000.0);
-  entry.seconds.emplace_back("evaluate_unfinished", 1000.0);
-  RunLedger ledger;
-  ledger.book(entry);
-  EXPECT_EQ(refusal(kLimits, ledger), "");
-}
-
 TEST(RunLedger, TheTableHoldsScoresAndBudgets) {
   const std::string table = ledger_table(kLimits, whole(93, 600, 400, 40));
   const auto before = table.find("before quantisation"), after = table.find("after quantisation"),
@@ -200,24 +187,6 @@ struct FakeClock {
   }
 };
 
-TEST(Ledger, APhaseThatWillBeMadeAgainIsBookedApart) {
-  double now = 0;
-  Ledger ledger([&] { return now; });
-  ledger.enter("train");
-  now = 2;
-  ledger.enter("evaluate");
-  now = 5;
-  ledger.rename("evaluate", "evaluate_unfinished");
-  now = 6;
-  ledger.enter("save");
-  now = 7;
-  ledger.close();
-  EXPECT_EQ(ledger.seconds("evaluate"), 0);
-  EXPECT_EQ(ledger.seconds("evaluate_unfinished"), 4);
-  EXPECT_EQ(ledger.seconds("train"), 2);
-  EXPECT_EQ(ledger.seconds("save"), 1);
-}
-
 TEST(Ledger, EverySecondIsBookedToOnePhase) {
   FakeClock time;
   Ledger ledger(time.clock());
@@ -230,21 +199,30 @@ TEST(Ledger, EverySecondIsBookedToOnePhase) {
   ledger.enter("train");
   time.now += 1;
   ledger.close();
-  EXPECT_EQ(ledger.seconds("setup"), 2);
-  EXPECT_EQ(ledger.seconds("train"), 6);
-  EXPECT_EQ(ledger.seconds("evaluate"), 3);
-  EXPECT_EQ(ledger.seconds("quantise"), 0);
-  ASSERT_EQ(ledger.phases().size(), 3u);
-  EXPECT_EQ(ledger.phases()[1].first, "train");
+  using Phases = std::vector<std::pair<std::string, double>>;
+  EXPECT_EQ(ledger.phases(), (Phases{{"setup", 2}, {"train", 6}, {"evaluate", 3}}));
+  ledger.enter("evaluate");
+  time.now += 4;
+  ledger.rename("evaluate", "evaluate_unfinished");  // it will be made again
+  time.now += 1;
+  ledger.close();
+  EXPECT_EQ(ledger.phases(), (Phases{{"setup", 2}, {"train", 6}, {"evaluate_unfinished", 8}}));
+}
+
+// A budget that runs on `time`.
+Budget budget_of(FakeClock& time, double seconds, double reserve, std::int64_t steps) {
+  TrainConfig train;
+  train.budget_seconds = seconds;
+  train.reserve_seconds = reserve;
+  train.steps = steps;
+  Budget budget(train, time.clock());
+  budget.resume();
+  return budget;
 }
 
 TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
   FakeClock time;
-  TrainConfig train;
-  train.budget_seconds = 600;
-  train.reserve_seconds = 100;
-  Budget budget(train, time.clock());
-  budget.resume();
+  Budget budget = budget_of(time, 600, 100, 0);
   EXPECT_EQ(budget.fraction(0), 0);
   time.now += 125;
   EXPECT_DOUBLE_EQ(budget.fraction(3), 0.25);
@@ -261,10 +239,7 @@ TEST(Budget, FractionIsElapsedOverBudgetLessReserve) {
 
 TEST(Budget, EndsBeforeAStepThatWouldPassIt) {
   FakeClock time;
-  TrainConfig train;
-  train.budget_seconds = 10;
-  Budget budget(train, time.clock());
-  budget.resume();
+  Budget budget = budget_of(time, 10, 0, 0);
   for (int step = 1; step <= 3; ++step) {
     EXPECT_FALSE(budget.ended(budget.fraction(step - 1), step - 1)) << step;
     time.now += 3;
@@ -274,27 +249,15 @@ TEST(Budget, EndsBeforeAStepThatWouldPassIt) {
   EXPECT_TRUE(budget.ended(budget.fraction(3), 3));
 }
 
-TEST(Budget, StepsBoundARunWithoutAClock) {
+TEST(Budget, StepsBoundARunWithAndWithoutAClock) {
   FakeClock time;
-  TrainConfig train;
-  train.steps = 8;
-  Budget budget(train, time.clock());
-  budget.resume();
-  EXPECT_EQ(budget.fraction(2), 0.25);
-  EXPECT_FALSE(budget.ended(budget.fraction(7), 7));
-  EXPECT_TRUE(budget.ended(budget.fraction(8), 8));
-}
-
-TEST(Budget, StepsAreAnUpperLimitBesidesTheClock) {
-  FakeClock time;
-  TrainConfig train;
-  train.steps = 8;
-  train.budget_seconds = 1000;
-  Budget budget(train, time.clock());
-  budget.resume();
+  const Budget steps = budget_of(time, 0, 0, 8), both = budget_of(time, 1000, 0, 8);
   time.now += 1;
-  EXPECT_DOUBLE_EQ(budget.fraction(7), 0.001);
-  EXPECT_TRUE(budget.ended(budget.fraction(8), 8));
+  EXPECT_EQ(steps.fraction(2), 0.25);
+  EXPECT_FALSE(steps.ended(steps.fraction(7), 7));
+  EXPECT_TRUE(steps.ended(steps.fraction(8), 8));
+  EXPECT_DOUBLE_EQ(both.fraction(7), 0.001);
+  EXPECT_TRUE(both.ended(both.fraction(8), 8));
 }
 
 DataIdentity published(std::size_t shards) {
@@ -312,13 +275,15 @@ std::string arena_refusal(const DataIdentity& data, int ranks) {
   return refusal_of([&] { require_arena(config, data, ranks); });
 }
 
-TEST(RunArenaTrack, EightRanksOrADivisor) {
+TEST(RunArenaTrack, RanksFilesAndBatch) {
   for (const int ranks : {1, 2, 4, 8}) EXPECT_EQ(arena_refusal(published(3), ranks), "");
   for (const int ranks : {3, 16})
     EXPECT_TRUE(contains(arena_refusal(published(3), ranks), "1, 2, 4 or 8 ranks"));
-}
-
-TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
+  RunConfig config;
+  EXPECT_NO_THROW(require_arena_batch(config, 2));
+  config.arena.track = ArenaTrack::modded3;
+  EXPECT_NO_THROW(require_arena_batch(config, 1));
+  EXPECT_THROW(require_arena_batch(config, 0.5), Error);
   DataIdentity data = published(3);
   data.train.shards[1].name = "fineweb_train_000003.bin";
   EXPECT_TRUE(contains(arena_refusal(data, 1),
@@ -335,14 +300,6 @@ TEST(RunArenaTrack, ThePublishedFilesInTheirOrder) {
   EXPECT_TRUE(contains(arena_refusal(data, 1), "2 validation shards"));
   data.validation.shards.clear();
   EXPECT_TRUE(contains(arena_refusal(data, 1), "0 validation shards"));
-}
-
-TEST(RunArenaTrack, ScheduleKeepsTheBatch) {
-  RunConfig config;
-  EXPECT_NO_THROW(require_arena_batch(config, 2));
-  config.arena.track = ArenaTrack::modded3;
-  EXPECT_NO_THROW(require_arena_batch(config, 1));
-  EXPECT_THROW(require_arena_batch(config, 0.5), Error);
 }
 
 }  // namespace

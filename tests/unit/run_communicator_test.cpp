@@ -74,13 +74,10 @@ TEST(RunCommunicator, OneRankNeedsNone) {
   EXPECT_FALSE(loaded.config.communicator.has_value());
 }
 
-TEST(RunCommunicator, OneRankTakesWhatIsNamed) {
+TEST(RunCommunicator, ANameThatDoesNotFitTheRanksIsRefused) {
+  ThreadGroups groups(2);
   EXPECT_TRUE(contains(refusal(*make_single_group(), "[communicator]\nplugin = \"nccl\"\n"),
                        "'nccl' moves memory of a GPU"));
-}
-
-TEST(RunCommunicator, SelfRefusesSeveralRanks) {
-  ThreadGroups groups(2);
   EXPECT_TRUE(
       contains(refusal(groups.group(0), "[communicator]\nplugin = \"self\"\n"), "for a run of one rank"));
 }

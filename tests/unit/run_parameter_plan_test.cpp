@@ -108,15 +108,9 @@ TEST(ParameterPlan, NoneIsSaidInPlaceOfAnOptimizer) {
     kept += none ? 1 : 0;
   }
   EXPECT_EQ(kept, 2);
-}
-
-TEST(ParameterPlan, NoneIsNoNameOfAnOptimizer) {
   EXPECT_TRUE(contains(refusal("[optimizer.none]\nplugin = 'adamw'\nlr = 0.1\n" + row("*", "none")),
                        "give the table another name"));
-}
-
-// Where rows take everything for none, an optimiser has nothing to do, and is named.
-TEST(ParameterPlan, AnOptimizerNextToNoneMustUpdateSomething) {
+  // An optimiser that is left with nothing to do is named.
   EXPECT_TRUE(contains(refusal(two_optimizers + row("skip_*", "none") + row("*", "b")), "[optimizer.a]"));
 }
 

@@ -39,6 +39,8 @@ TEST(PhaseProgress, AnIndependentPhaseRunsFromNoneToAll) {
   EXPECT_EQ(rejoined.step, 100);
   EXPECT_EQ(rejoined.total_steps, 500);
   EXPECT_EQ(rejoined.budget_fraction, 0.2);
+  const RunConfig continued = two_phases({100, 0, 0}, LrPolicy::continued, LrPolicy::continued);
+  EXPECT_EQ(phase_progress(continued, 1, {100, 0.2, 3.0, 0.4}, {250, 500, 0.5, 1.0}, 4.0).step, 250);
 }
 
 TEST(PhaseProgress, TheSecondIndependentPhaseStartsAnew) {
@@ -73,11 +75,6 @@ TEST(PhaseProgress, TheNearestLimitCounts) {
   EXPECT_DOUBLE_EQ(share(10, 0.4, 1.0), 0.8);
   EXPECT_DOUBLE_EQ(share(10, 0.1, 6.0), 0.75);
   EXPECT_EQ(share(10, 0.1, 80.0), 1.0);
-}
-
-TEST(PhaseProgress, AContinuedPhaseSeesTheRun) {
-  const RunConfig config = two_phases({100, 0, 0}, LrPolicy::continued, LrPolicy::continued);
-  EXPECT_EQ(phase_progress(config, 1, {100, 0.2, 3.0, 0.4}, {250, 500, 0.5, 1.0}, 4.0).step, 250);
 }
 
 TEST(NoiseSigma, FollowsModeWindowAndFactor) {
@@ -132,16 +129,11 @@ TEST(StepSeconds, ARunIsAsLongAsItsStepsSay) {
   EXPECT_TRUE(counted.ended(4868));
 }
 
-TEST(StepSeconds, StepsAreALimitToo) {
+TEST(StepSeconds, StepsAreALimitTooAndAShareThatIsHeldThroughIsPassed) {
   RunConfig config = record();
   config.train.steps = 100;
-  const StepSeconds counted(config);
-  EXPECT_EQ(counted.total_steps(), 100);
-  EXPECT_EQ(counted.phase_steps(), (std::vector<std::int64_t>{100, 0}));
-}
-
-TEST(StepSeconds, AShareThatIsHeldThroughIsPassed) {
-  RunConfig config = record();
+  EXPECT_EQ(StepSeconds(config).phase_steps(), (std::vector<std::int64_t>{100, 0}));
+  config = record();
   config.train.budget_seconds = 10.5;
   config.phases[0].until = {0, 0, 0, 0.5};
   config.phases[0].step_seconds = config.phases[1].step_seconds = 1;
@@ -194,11 +186,11 @@ TEST(LossScaler, DynamicDoublesAfterTwoThousandUpdatesAndHalvesWhereOneIsSkipped
   EXPECT_EQ(scaler.state().skipped_updates, 1);
 }
 
-TEST(LossScaler, EndsAtOneAndAtTheLargestScale) {
+TEST(LossScaler, EndsAtOneAndAtTheLargestScaleAndAStaticOneStays) {
   LossScaleConfig config = config_of(LossScaleMode::dynamic);
   config.initial = 4;
   config.growth_every = 1;
-  LossScaler scaler(config);
+  LossScaler scaler(config), fixed(config_of(LossScaleMode::constant));
   EXPECT_TRUE(scaler.note(false));
   EXPECT_TRUE(scaler.note(false));
   EXPECT_EQ(scaler.state().scale, 1);
@@ -206,14 +198,9 @@ TEST(LossScaler, EndsAtOneAndAtTheLargestScale) {
   EXPECT_EQ(scaler.state().skipped_updates, 2);
   for (int update = 0; update < 40; ++update) scaler.note(true);
   EXPECT_EQ(scaler.state().scale, LossScaler::largest);
-}
-
-TEST(LossScaler, AStaticOneStays) {
-  LossScaler scaler(config_of(LossScaleMode::constant));
-  for (int update = 0; update < 5000; ++update) EXPECT_TRUE(scaler.note(true));
-  EXPECT_EQ(scaler.state().scale, 65536);
-  EXPECT_FALSE(scaler.note(false));
-  EXPECT_EQ(scaler.state().scale, 65536);
+  for (int update = 0; update < 5000; ++update) EXPECT_TRUE(fixed.note(true));
+  EXPECT_FALSE(fixed.note(false));
+  EXPECT_EQ(fixed.state().scale, 65536);
 }
 
 TEST(LossScaler, AutoScalesFp16Alone) {

@@ -38,8 +38,12 @@ std::vector<std::string> names(const std::vector<PlannedParameter>& parameters) 
   return names;
 }
 
+UpdateUnits joined_units() {
+  return UpdateUnits(model(), {"first", "second"}, [](std::size_t optimizer) { return optimizer == 0; });
+}
+
 TEST(UpdateUnits, JoinWhatIsTreatedAlike) {
-  const UpdateUnits units(model(), {"first", "second"}, [](std::size_t optimizer) { return optimizer == 0; });
+  const UpdateUnits units = joined_units();
   EXPECT_EQ(names(units.parameters()),
             (std::vector<std::string>{"bank", "joined/first/0", "gate", "fast", "other", "another"}));
   const PlannedParameter& joined = units.parameters()[1];
@@ -49,7 +53,7 @@ TEST(UpdateUnits, JoinWhatIsTreatedAlike) {
 }
 
 TEST(UpdateUnits, PartsBearTheNamesOfTheParameters) {
-  const UpdateUnits units(model(), {"first", "second"}, [](std::size_t optimizer) { return optimizer == 0; });
+  const UpdateUnits units = joined_units();
   const TensorType flat(MLG_BF16, {512}), one(MLG_F32, {1});
   const std::vector<UpdateUnits::Part> parts = units.parts("optimizer/first/joined/first/0.mean", flat);
   ASSERT_EQ(parts.size(), 3u);
@@ -66,7 +70,7 @@ TEST(UpdateUnits, PartsBearTheNamesOfTheParameters) {
 }
 
 TEST(UpdateUnits, PartsShareTheMemoryOfTheWhole) {
-  const UpdateUnits units(model(), {"first", "second"}, [](std::size_t optimizer) { return optimizer == 0; });
+  const UpdateUnits units = joined_units();
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   TensorStore store(*backend);
   store.create("master/b", TensorType(MLG_F32, {2, 100}));  // declared by a graph before

@@ -117,9 +117,7 @@ std::string format_dry_run(const RunConfig& config, const DryRunOptions& options
   text.line("weights as they are read to score: {} bytes (projections: {} elements in {}; {} others)",
             grouped(plan.read_weights.bytes), grouped(plan.read_weights.projection_elements),
             dtype_name(scored_types(config).projections), grouped(plan.read_weights.other_elements));
-  for (const StageList& stage : model_stages(config.model)) {
-    if (!stage.elements.empty()) text.line("stage {}: {}", stage.stage, fmt::join(stage.elements, ", "));
-  }
+  text.line("elements: {}", fmt::join(active_elements(config.model), ", "));
   text.line("");
   text.line("memory of one of {} rank{}:", options.ranks, options.ranks == 1 ? "" : "s");
   add_memory(text, plan, "total", plan.workspace_note);

@@ -40,13 +40,12 @@ struct AttendSite {
 // step cannot join it.
 class AttentionOutput {
  public:
-  // o [T, H, h]: the result of attention; v [T, K, h]: its values, with a separate gradient; n [T, D]: the normed input of the
-  // attention part; gate [T, H]: the logits of the active element with a head_gate, or absent.
-  AttentionOutput(Tape& tape, std::int64_t layer, Value o, Value v, Value n, Value gate)
-      : tape_(tape), layer_(layer), o_(o), v_(v), n_(n), gate_(gate) {}
+  // o [T, H, h]: the result of attention; v [T, K, h]: its values, with a separate gradient; gate [T, H]: the logits of the
+  // active element with a head_gate, or absent.
+  AttentionOutput(Tape& tape, std::int64_t layer, Value o, Value v, Value gate)
+      : tape_(tape), layer_(layer), o_(o), v_(v), gate_(gate) {}
 
   std::int64_t layer() const { return layer_; }
-  Value input() const { return n_; }
 
   // o - (o.u)u of each head, u the normed value of the same position.
   void remove_value() {
@@ -59,14 +58,10 @@ class AttentionOutput {
     gates_ = true;
     scale_ = scale;
   }
-  // The present value, for ops of an element's own, and the way to replace it by their result.
+  // The present value.
   Value value() {
     record();
     return o_;
-  }
-  void set(Value o) {
-    record();
-    o_ = o;
   }
 
  private:
@@ -79,7 +74,7 @@ class AttentionOutput {
 
   Tape& tape_;
   std::int64_t layer_;
-  Value o_, v_, n_, gate_;
+  Value o_, v_, gate_;
   bool removes_ = false, gates_ = false;
   double scale_ = 1;
 };
@@ -95,7 +90,6 @@ enum class HeadUse {
 struct HeadGate {
   std::string_view parameter;  // W [H, window], by its name within a block
   std::int64_t window = 0;     // the gate reads these first dimensions of the attention part's input n [T, D]
-  double scale = 1;            // a head's result is multiplied by sigmoid(scale * logit)
 };
 
 // Members that an element does not need are null. All are called while a graph is built. The order and number of calls of

@@ -33,20 +33,7 @@ void for_active(const ModelConfig& model, Part part, Body&& body) {
   }
 }
 
-template <typename Part>
-StageList stage(const ModelConfig& model, std::string name, Part part) {
-  StageList list{std::move(name), {}};
-  for_active(model, part, [&](const Element& element) { list.elements.emplace_back(element.name); });
-  return list;
-}
-
 }  // namespace
-
-std::vector<StageList> model_stages(const ModelConfig& model) {
-  return {stage(model, "embedding", &Element::mix_embedding), stage(model, "attention", &Element::attend),
-          stage(model, "attention output", &Element::mix_attention),
-          stage(model, "head", &Element::transform_head)};
-}
 
 std::vector<std::string> active_elements(const ModelConfig& model) {
   std::vector<std::string> names;

@@ -17,13 +17,6 @@ std::span<const Element> model_elements();
 // Names of those that a model has.
 std::vector<std::string> active_elements(const ModelConfig& model);
 
-// The stages "embedding", "attention", "attention output" and "head" with their active elements, for listings.
-struct StageList {
-  std::string stage;
-  std::vector<std::string> elements;  // may be empty
-};
-std::vector<StageList> model_stages(const ModelConfig& model);
-
 // Throws config_error if an active element does not fit a tokenizer whose documents begin with token `bos_id`.
 void check_tokenizer(const ModelConfig& model, int bos_id);
 

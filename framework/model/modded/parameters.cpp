@@ -8,7 +8,7 @@ namespace {
 constexpr double inner_variance = 0.33;  // times the inputs of a matrix
 
 ParameterSpec of_values(std::string name, TensorType type, Initial kind, double value, std::int64_t inputs) {
-  ParameterSpec spec{std::move(name), type, {{0, type.dims[0], kind, value}}, type.rank == 2};
+  ParameterSpec spec = one_law(std::move(name), type, kind, value, type.rank == 2);
   spec.inputs = inputs;
   return spec;
 }

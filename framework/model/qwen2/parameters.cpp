@@ -9,20 +9,16 @@ namespace {
 constexpr double matrix_init_std = 0.02;
 
 ParameterSpec matrix(std::string name, std::int64_t outputs, std::int64_t inputs, double deviation) {
-  return {std::move(name),
-          TensorType(MLG_F32, {outputs, inputs}),
-          {{0, outputs, Initial::normal, deviation}},
-          true};
+  return one_law(std::move(name), TensorType(MLG_F32, {outputs, inputs}), Initial::normal, deviation, true);
 }
 
 ParameterSpec projection(std::string name, std::int64_t outputs, std::int64_t inputs) {
-  ParameterSpec spec = matrix(std::move(name), outputs, inputs, matrix_init_std);
-  spec.projection = true;
-  return spec;
+  return one_law(std::move(name), TensorType(MLG_F32, {outputs, inputs}), Initial::normal, matrix_init_std,
+                 true, true);
 }
 
 ParameterSpec vector(std::string name, std::int64_t width, double value) {
-  return {std::move(name), TensorType(MLG_F32, {width}), {{0, width, Initial::constant, value}}, false};
+  return one_law(std::move(name), TensorType(MLG_F32, {width}), Initial::constant, value, false);
 }
 
 void add_layer(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {

@@ -9,11 +9,6 @@ struct Config {
   bool enabled = false;
 };
 
-// Throws nothing; keys that the table lacks have their defaults.
-inline Config config_of(const ModelConfig& model) {
-  Config config;
-  read_element(model, "asymmetric_softcap.enabled", config.enabled);
-  return config;
-}
+Config config_of(const ModelConfig& model);
 
 }  // namespace mulligan::elements::asymmetric_softcap

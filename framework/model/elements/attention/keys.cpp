@@ -1,3 +1,4 @@
+#include "framework/config/model_elements.h"
 #include "framework/model/elements/attention/config.h"
 
 namespace mulligan::elements::attention {
@@ -21,6 +22,10 @@ void declare_keys(Schema<Config>& s) {
   s.key("output_rounding", &Config::output_rounding,
         "sums: the sums are rounded to the compute dtype before they are divided, as in "
         "the kernels where the bias was found; for experiments");
+}
+
+Config config_of(const ModelConfig& model) {
+  return element_config<Config>(model, "attention");
 }
 
 ElementDeclaration declaration() {

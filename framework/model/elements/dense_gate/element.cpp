@@ -9,10 +9,8 @@ constexpr const char* weight = "attn.attn_gate_w";
 constexpr double init_std = 0.005;
 
 void block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {
-  out.push_back({block_parameter(layer, weight),
-                 TensorType(MLG_F32, {m.heads, m.width}),
-                 {{0, m.heads, Initial::normal, init_std}},
-                 true});
+  out.push_back(one_law(block_parameter(layer, weight), TensorType(MLG_F32, {m.heads, m.width}),
+                        Initial::normal, init_std, true));
 }
 
 }  // namespace
@@ -24,7 +22,7 @@ const Element element = {
     .block_parameters = block_parameters,
     .head_gate =
         [](const ModelConfig& model) {
-          return HeadGate{weight, model.width, 1.0};
+          return HeadGate{weight, model.width};
         },
     .mix_attention = [](const ElementContext&, AttentionOutput& output) { output.apply_gate(1.0); }};
 

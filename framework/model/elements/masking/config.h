@@ -16,15 +16,7 @@ struct Config {
   std::int64_t seed = 0;      // seed of the choice of tokens
 };
 
-inline Config config_of(const ModelConfig& model) {
-  Config config;
-  read_element(model, "masking.share", config.share);
-  read_element(model, "masking.mask_share", config.mask_share);
-  read_element(model, "masking.random_share", config.random_share);
-  read_element(model, "masking.token", config.token);
-  read_element(model, "masking.seed", config.seed);
-  return config;
-}
+Config config_of(const ModelConfig& model);
 
 }  // namespace mulligan::elements::masking
 

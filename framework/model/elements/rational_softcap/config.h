@@ -9,11 +9,6 @@ struct Config {
   double cap = 0;  // c of logits = c z / sqrt(z^2 + c^2); 0 = off
 };
 
-// Throws nothing; keys that the table lacks have their defaults.
-inline Config config_of(const ModelConfig& model) {
-  Config config;
-  read_element(model, "rational_softcap.cap", config.cap);
-  return config;
-}
+Config config_of(const ModelConfig& model);
 
 }  // namespace mulligan::elements::rational_softcap

@@ -10,10 +10,8 @@ namespace {
 constexpr const char* weight = "attn.attn_gate_w";
 
 void block_parameters(const ModelConfig& m, std::int64_t layer, std::vector<ParameterSpec>& out) {
-  out.push_back({block_parameter(layer, weight),
-                 TensorType(MLG_F32, {m.heads, config_of(m).window}),
-                 {{0, m.heads, Initial::zeros, 0}},
-                 true});
+  out.push_back(one_law(block_parameter(layer, weight), TensorType(MLG_F32, {m.heads, config_of(m).window}),
+                        Initial::zeros, 0, true));
 }
 
 }  // namespace
@@ -25,8 +23,7 @@ const Element element = {
     .block_parameters = block_parameters,
     .head_gate =
         [](const ModelConfig& model) {
-          const Config config = config_of(model);
-          return HeadGate{weight, config.window, config.scale};
+          return HeadGate{weight, config_of(model).window};
         },
     .mix_attention = [](const ElementContext& context,
                         AttentionOutput& output) { output.apply_gate(config_of(context.model).scale); }};
