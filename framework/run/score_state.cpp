@@ -15,7 +15,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* identity_key = "identity";
+constexpr const char* state_seal_key = "sha256";
 constexpr const char* remedy = "start without --resume";
+
+// Of all that a state says: scores that were booked stand in it.
+std::string state_seal_of(const std::vector<StoredTensor>& tensors,
+                          std::map<std::string, std::string> metadata) {
+  metadata.erase(state_seal_key);
+  return sha256_hex(tensors_sha256(tensors) + Json(metadata).dump());
+}
+
+void require_unchanged(const SafetensorsFile& file) {
+  const auto seal = file.metadata().find(state_seal_key);
+  if (seal != file.metadata().end() && seal->second == state_seal_of(file.tensors(), file.metadata())) return;
+  throw data_error("'{}' was changed after it was saved, or is damaged: its digest is of other figures; {}.",
+                   file.path().string(), remedy);
+}
 
 // What of `identity` differs from that of a state; "" where nothing does.
 std::string difference(const SafetensorsFile& file, const ScoreIdentity& identity) {
@@ -60,6 +75,7 @@ ScoreState::ScoreState(Options options)
           "'{}' is the state of another scoring, which differs in {}; {}, or go back to what it was of.",
           options_.file.string(), other, remedy);
     }
+    require_unchanged(*found_);
   }
   read_seconds();
 }
@@ -90,6 +106,7 @@ PhaseSeconds ScoreState::total(const PhaseSeconds& seconds) const {
 void ScoreState::save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
                       const PhaseSeconds& seconds) {
   metadata[identity_key] = object_of(options_.identity).dump();
+  metadata[state_seal_key] = state_seal_of(tensors, metadata);
   std::filesystem::create_directories(options_.file.parent_path());
   write_safetensors(options_.file, tensors, metadata);
   saved_at_ = Clock::now();

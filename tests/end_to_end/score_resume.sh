@@ -105,6 +105,11 @@ cp stopped/ttt.state other/
 check_refused "another run's state" 3 "is the state of another scoring, which differs in" ttt other --resume
 check_true "it is refused, not removed" "$(ls other | grep -c '^ttt.state$') == 1"
 check_refused "a state is not thrown away" 2 "continue it with --resume, or remove it" ttt stopped
+# The last byte of a tensor: a loss, or an adapter.
+cp stopped/ttt.state kept.state
+python3 -c 'data = bytearray(open("stopped/ttt.state", "rb").read()); data[-1] ^= 1; open("stopped/ttt.state", "wb").write(data)'
+check_refused "a state that was edited" 3 "was changed after it was saved" ttt stopped --resume
+cp kept.state stopped/ttt.state
 printf x >>stopped/ttt.state
 check_refused "a damaged state" 3 "stopped/ttt.state" ttt stopped --resume
 check "without --resume it begins anew" "$mulligan" ttt stopped
