@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <system_error>
+#include <utility>
 
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
@@ -13,10 +13,7 @@
 namespace mulligan {
 
 ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOptions options)
-    : environment_(environment),
-      options_(std::move(options)),
-      loop_(options_.silent),
-      transfers_(options_.heartbeat) {
+    : environment_(environment), options_(std::move(options)), loop_(options_.silent) {
   if (!options_.log) options_.log = [](const std::string&) {};
   const ControlEnd::Callbacks callbacks{[this](const ControlMessage& message) { take(message); },
                                         [this] {
@@ -34,7 +31,13 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
 ControlChannel::~ControlChannel() {
   {
     const CommunicatorCall call(&progress_);
-    transfers_.end();
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    if (counter_.joinable()) counter_.join();
+    if (aborter_.joinable()) aborter_.join();
   }
   const auto left = std::make_shared<std::promise<void>>();
   loop_.post([this, left] {
@@ -55,11 +58,10 @@ void ControlChannel::take(const ControlMessage& message) {
   if (message.kind == Verdict::kind) return decide(read_message<Verdict>(message));
   const std::lock_guard lock(mutex_);
   if (message.kind == CallResult::kind) {
-    auto result = read_message<CallResult>(message);
-    results_.insert_or_assign(result.sequence, std::move(result.parts));
-  } else if (message.kind == FoundValue::kind) {
-    auto found = read_message<FoundValue>(message);
-    if (wanted_.contains(found.request)) values_.insert_or_assign(found.request, std::move(found.value));
+    result_ = read_message<CallResult>(message).parts;
+  } else if (message.kind == Put::kind) {
+    auto put = read_message<Put>(message);
+    values_.emplace(std::move(put.key), std::move(put.value));
   } else {
     all_done_ = true;
   }
@@ -76,16 +78,22 @@ void ControlChannel::decide(const Verdict& verdict) {
       options_.log(fmt::format("warning: {}", error.what()));
     }
   }
-  // Both in one critical section. So a transfer that the verdict aborts never fails before the verdict is visible. A caller
-  // that sees the verdict, unwinds and removes the callback finds the abort done.
+  // The verdict calls the aborts, too. So a transfer that it aborts never fails before the verdict is visible. A caller that sees the
+  // verdict, unwinds and removes the callback finds the abort done.
   const std::lock_guard lock(mutex_);
-  transfers_.decide(what);
   verdict_ = what;
   changed_.notify_all();
 }
 
 Heartbeat ControlChannel::pulse() const {
-  const TransferCount counted = transfers_.counted();
+  TransferCount counted;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [_, one] : watched_) {
+      counted.submitted += one.counted.submitted;
+      counted.completed += one.counted.completed;
+    }
+  }
   std::uint8_t waits_in = in_call_;
   if (waits_in == waits_in_nothing && progress_.in_communicator > 0) waits_in = waits_in_communicator;
   return {counted.submitted,
@@ -122,65 +130,55 @@ bool ControlChannel::wait(std::unique_lock<std::mutex>& lock, double seconds, Re
   return ready();
 }
 
-std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view bytes) {
-  if (bytes.size() > largest_message / 2) {
-    throw run_error("a message of {} bytes between ranks is larger than {}; send it in parts.", bytes.size(),
-                    largest_message / 2);
-  }
+namespace {
+
+void require_room(std::size_t bytes) {
+  if (bytes <= largest_text) return;
+  throw run_error("a message of {} bytes between ranks is larger than {}; send it in parts.", bytes,
+                  largest_text);
+}
+
+}  // namespace
+
+std::string ControlChannel::call(std::string_view name, std::string_view bytes, const Answer& answer) {
+  require_room(bytes.size());
   const SteadyTime begun = std::chrono::steady_clock::now();
-  const std::uint64_t sequence = ++calls_;
   in_call_ = waits_in_call;
-  tell(Arrival{sequence, kind, std::string(bytes)});
+  tell(Arrival{++calls_, std::string(name), std::string(bytes)});
   std::unique_lock lock(mutex_);
   // What has come counts, also where the run failed right after.
-  const bool done = wait(lock, -1, [&] { return results_.contains(sequence); });
-  in_call_ = waits_in_nothing;
-  progress_.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
-  if (!done) throw verdict_->error_of(rank());
-  return std::move(results_.extract(sequence).mapped());
-}
-
-std::vector<std::string> ControlChannel::all_gather(std::string_view bytes) {
-  return call(CallKind::all_gather, bytes);
-}
-
-std::string ControlChannel::broadcast(std::string_view bytes) {
-  return std::move(call(CallKind::broadcast, rank() == 0 ? bytes : std::string_view()).front());
-}
-
-void ControlChannel::barrier() {
-  call(CallKind::barrier, {});
-}
-
-std::string ControlChannel::consult(std::string_view bytes, const Answer& answer) {
-  std::vector<std::string> parts = call(CallKind::consult, bytes);
-  if (rank() != 0) return std::move(parts.front());
-  std::string own = answer(parts);
-  if (own.size() > largest_message / 2) {
-    throw run_error("an answer of {} bytes to all ranks is larger than {}; send it in parts.", own.size(),
-                    largest_message / 2);
+  while (!wait(lock, met_ ? -1 : 0.1, [&] { return result_.has_value(); })) {
+    if (verdict_) {
+      in_call_ = waits_in_nothing;
+      throw verdict_->error_of(rank());
+    }
+    if (const int signal = stop_signal()) {
+      lock.unlock();
+      throw report_failure(
+          Error(ExitCode::interrupted,
+                fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
+    }
   }
-  tell(CallResult{calls_, {own}});
+  std::vector<std::string> parts = *std::exchange(result_, std::nullopt);
+  lock.unlock();
+  in_call_ = waits_in_nothing;
+  if (met_) progress_.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
+  if (rank() != 0) return std::move(parts.at(0));
+  std::string own = answer(parts);
+  require_room(own.size());
+  tell(CallResult{{own}});
   return own;
 }
 
 void ControlChannel::put(const std::string& key, std::string_view value) {
-  if (key.size() + value.size() > largest_message / 2) {
-    throw run_error("the value of '{}' for other ranks has {} bytes; send it in parts.", printable(key),
-                    value.size());
-  }
+  require_room(key.size() + value.size());
   if (const auto over = verdict()) throw over->error_of(rank());
   tell(Put{key, std::string(value)});
 }
 
 std::string ControlChannel::get(const std::string& key, double seconds) {
   std::unique_lock lock(mutex_);
-  const std::uint64_t request = ++requests_;
-  wanted_.insert(request);
-  tell(Get{request, key});
-  const bool there = wait(lock, seconds, [&] { return values_.contains(request); });
-  wanted_.erase(request);
-  if (there) return std::move(values_.extract(request).mapped());
+  if (wait(lock, seconds, [&] { return values_.contains(key); })) return values_.at(key);
   if (verdict_) throw verdict_->error_of(rank());
   throw run_error("no rank has put '{}' within {:g} s.", printable(key), seconds);
 }
@@ -196,18 +194,6 @@ void ControlChannel::finish() {
 std::optional<Verdict> ControlChannel::verdict() const {
   const std::lock_guard lock(mutex_);
   return verdict_;
-}
-
-// A call of the library that never returns keeps the caller here.
-void ControlChannel::watch(const void* key, CommunicatorWatch::Count count,
-                           CommunicatorWatch::OnVerdict abort) {
-  const CommunicatorCall call(&progress_);
-  transfers_.watch(key, std::move(count), std::move(abort));
-}
-
-void ControlChannel::forget(const void* key) {
-  const CommunicatorCall call(&progress_);
-  transfers_.forget(key);
 }
 
 std::string ControlChannel::own_address() {
@@ -238,25 +224,6 @@ Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
   return verdict_->error_of(rank());
 }
 
-void ControlChannel::wait_until_all_are_there() {
-  const std::uint64_t sequence = ++calls_;
-  in_call_ = waits_in_call;
-  tell(Arrival{sequence, CallKind::barrier, ""});
-  std::unique_lock lock(mutex_);
-  const auto there = [&] { return results_.contains(sequence); };
-  while (!wait(lock, 0.1, there)) {
-    if (verdict_) throw verdict_->error_of(rank());
-    if (const int signal = stop_signal()) {
-      lock.unlock();
-      throw report_failure(
-          Error(ExitCode::interrupted,
-                fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
-    }
-  }
-  in_call_ = waits_in_nothing;
-  results_.clear();
-}
-
 std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options) {
   if (environment.world_size > 1 && options.secret.empty() && !is_loopback_name(environment.host)) {
     throw config_error(
@@ -265,36 +232,26 @@ std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, Contr
         printable(environment.host));
   }
   auto channel = std::make_unique<ControlChannel>(environment, std::move(options));
-  channel->wait_until_all_are_there();
+  channel->barrier();
+  channel->met_ = true;
   return channel;
 }
 
-namespace {
-
-template <typename Work>
-std::thread started(Work&& work) {
-  try {
-    return std::thread(std::forward<Work>(work));
-  } catch (const std::system_error& error) {
-    throw run_error("the system refuses a thread ({}); allow this user more of them (ulimit -u).",
-                    error.code().message());
-  }
-}
-
-}  // namespace
-
-void CommunicatorWatch::watch(const void* key, Count count, OnVerdict abort) {
+// A call of the library that never returns keeps the caller in watch() and forget().
+void ControlChannel::watch(const void* key, std::function<TransferCount()> count,
+                           std::function<void(const Verdict&)> abort) {
+  const CommunicatorCall call(&progress_);
   std::unique_lock lock(mutex_);
-  if (count && !counter_.joinable()) counter_ = started([this] { this->count(); });
-  if (abort && !aborter_.joinable()) aborter_ = started([this] { this->abort(); });
-  const bool none = !abort;
+  if (count && !counter_.joinable()) counter_ = start_thread([this] { count_transfers(); });
+  if (abort && !aborter_.joinable()) aborter_ = start_thread([this] { abort_transfers(); });
   const Watched& one =
-      watched_.insert_or_assign(key, Watched{std::move(count), std::move(abort), none}).first->second;
+      watched_.insert_or_assign(key, Watched{std::move(count), std::move(abort)}).first->second;
   changed_.notify_all();
   changed_.wait(lock, [&] { return !owes_abort(one); });
 }
 
-void CommunicatorWatch::forget(const void* key) {
+void ControlChannel::forget(const void* key) {
+  const CommunicatorCall call(&progress_);
   std::unique_lock lock(mutex_);
   const auto one = watched_.find(key);
   if (one == watched_.end()) return;
@@ -302,17 +259,7 @@ void CommunicatorWatch::forget(const void* key) {
   watched_.erase(one);
 }
 
-TransferCount CommunicatorWatch::counted() const {
-  const std::lock_guard lock(mutex_);
-  TransferCount sum;
-  for (const auto& [_, one] : watched_) {
-    sum.submitted += one.counted.submitted;
-    sum.completed += one.counted.completed;
-  }
-  return sum;
-}
-
-void CommunicatorWatch::count() {
+void ControlChannel::count_transfers() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     // The one that is called stays: forget() waits for it.
@@ -330,11 +277,11 @@ void CommunicatorWatch::count() {
       if (answer) one->second.counted = *answer;
       changed_.notify_all();
     }
-    changed_.wait_for(lock, std::chrono::duration<double>(pause_), [&] { return ends_; });
+    changed_.wait_for(lock, std::chrono::duration<double>(options_.heartbeat / 4), [&] { return ends_; });
   }
 }
 
-void CommunicatorWatch::abort() {
+void ControlChannel::abort_transfers() {
   std::unique_lock lock(mutex_);
   const auto owed = [&] {
     return std::ranges::find_if(watched_, [&](const auto& one) { return owes_abort(one.second); });
@@ -343,30 +290,14 @@ void CommunicatorWatch::abort() {
     changed_.wait(lock, [&] { return ends_ || owed() != watched_.end(); });
     const auto one = owed();
     if (one == watched_.end()) return;
-    one->second.aborted = true;
     aborting_ = &one->second;
+    const auto aborts = std::exchange(one->second.abort, nullptr);
     lock.unlock();
-    one->second.abort(*verdict_);
+    aborts(*verdict_);
     lock.lock();
     aborting_ = nullptr;
     changed_.notify_all();
   }
-}
-
-void CommunicatorWatch::decide(const Verdict& verdict) {
-  const std::lock_guard lock(mutex_);
-  verdict_ = verdict;
-  changed_.notify_all();
-}
-
-void CommunicatorWatch::end() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  if (counter_.joinable()) counter_.join();
-  if (aborter_.joinable()) aborter_.join();
 }
 
 }  // namespace mulligan

@@ -11,7 +11,8 @@
 
 namespace mulligan {
 
-inline constexpr std::uint32_t control_version = 2;
+inline constexpr std::uint32_t control_version = 3;
+inline constexpr std::size_t largest_text = largest_message - 1024;  // of a rank, within a message
 
 using Nonce = std::array<unsigned char, 32>;
 using Proof = std::array<unsigned char, 32>;  // HMAC-SHA256
@@ -101,43 +102,27 @@ enum WaitsIn : std::uint8_t {
   waits_in_communicator = 3,  // a call of the communicator's library
 };
 
-enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3, consult = 4 };
-
 // A rank has reached its collective call number `sequence`.
 struct Arrival {
   static constexpr std::uint8_t kind = 6;
   std::uint64_t sequence = 0;
-  CallKind call = CallKind::barrier;
+  std::string call;  // HostGroup::call()
   std::string bytes;
   auto fields() { return std::tie(sequence, call, bytes); }
 };
 
-// All ranks have reached it. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
+// The end of a call. From rank 0 to all: its answer, one part. Within rank 0 before that: the bytes of all, by rank.
 struct CallResult {
   static constexpr std::uint8_t kind = 7;
-  std::uint64_t sequence = 0;
   std::vector<std::string> parts;
-  auto fields() { return std::tie(sequence, parts); }
+  auto fields() { return std::tie(parts); }
 };
 
+// To rank 0, which passes it on to all.
 struct Put {
   static constexpr std::uint8_t kind = 8;
   std::string key, value;
   auto fields() { return std::tie(key, value); }
-};
-
-struct Get {
-  static constexpr std::uint8_t kind = 9;
-  std::uint64_t request = 0;
-  std::string key;
-  auto fields() { return std::tie(request, key); }
-};
-
-struct FoundValue {
-  static constexpr std::uint8_t kind = 10;
-  std::uint64_t request = 0;
-  std::string value;
-  auto fields() { return std::tie(request, value); }
 };
 
 enum class FailureCause : std::uint8_t {

@@ -8,33 +8,24 @@
 #include "framework/core/printable.h"
 
 namespace mulligan {
-namespace {
-
-const char* call_name(CallKind call) {
-  if (call == CallKind::all_gather) return "all_gather";
-  if (call == CallKind::consult) return "consult";
-  return call == CallKind::broadcast ? "broadcast" : "barrier";
-}
-
-}  // namespace
 
 void ControlServer::take(int rank, const ControlMessage& message) {
-  if (decided_ || done_) return;
+  if (over_) return;
   switch (message.kind) {
     case Heartbeat::kind:
       return watch_.report(rank, read_message<Heartbeat>(message), steady_seconds());
     case Arrival::kind:
       return arrived(rank, read_message<Arrival>(message));
     case Put::kind:
-      return put(read_message<Put>(message));
-    case Get::kind:
-      return wanted(rank, read_message<Get>(message));
+      read_message<Put>(message);
+      send_to_all(to_frame(message.kind, message.payload));
+      return callbacks_.take(message);
     case FailureReport::kind:
       return failed(rank, read_message<FailureReport>(message));
     case Farewell::kind:
       return farewell(rank);
     default:
-      // Its answer to a consult().
+      // Its answer to a call.
       if (rank == 0 && message.kind == CallResult::kind)
         return send_to_all(to_frame(message.kind, message.payload));
       throw run_error("it sent a message of kind {}, which there is not", message.kind);
@@ -43,43 +34,21 @@ void ControlServer::take(int rank, const ControlMessage& message) {
 
 void ControlServer::arrived(int rank, const Arrival& arrival) {
   Seat& one = seat(rank);
-  const bool alike = arrived_ == 0 || (arrival.call == call_ && sequence_ == arrival.sequence);
-  if (one.arrived || arrival.sequence != one.calls + 1 || !alike) {
+  if (arrived_ == 0) call_ = arrival.call;
+  if (one.arrived || arrival.sequence != calls_ + 1 || arrival.call != call_) {
     return decide(
         {rank, ExitCode::peer_failed,
          fmt::format("{} came to a {} (call {}), where another rank came to a {} (call {}); start all ranks "
                      "with the same build and configuration.",
-                     one.name.text(), call_name(arrival.call), arrival.sequence, call_name(call_),
-                     arrived_ == 0 ? one.calls + 1 : sequence_)});
+                     one.name.text(), arrival.call, arrival.sequence, call_, calls_ + 1)});
   }
-  call_ = arrival.call;
-  sequence_ = one.calls = arrival.sequence;
   one.arrived = arrival.bytes;
-  if (++arrived_ == seats_.size()) complete();
-}
-
-void ControlServer::complete() {
-  const CallKind call = call_;
+  if (++arrived_ < seats_.size()) return;
   arrived_ = 0;
+  ++calls_;
   CallResult result;
-  result.sequence = sequence_;
-  for (Seat& one : seats_) {
-    std::string bytes = *std::exchange(one.arrived, std::nullopt);
-    const bool to_all = call == CallKind::all_gather || call == CallKind::consult;
-    if (to_all || (call == CallKind::broadcast && &one == &seats_.front())) {
-      result.parts.push_back(std::move(bytes));
-    }
-  }
-  const ControlMessage message = message_of(result);
-  if (seats_.size() > 1 && call != CallKind::consult) {
-    try {
-      send_to_all(to_frame(message.kind, message.payload));
-    } catch (const Error& error) {
-      return decide({-1, ExitCode::peer_failed,
-                     fmt::format("all_gather (call {}): {}", result.sequence, error.what())});
-    }
-  }
-  callbacks_.take(message);
+  for (Seat& each : seats_) result.parts.push_back(*std::exchange(each.arrived, std::nullopt));
+  callbacks_.take(message_of(result));
 }
 
 void ControlServer::send_to_all(std::string text) {
@@ -89,27 +58,10 @@ void ControlServer::send_to_all(std::string text) {
   }
 }
 
-void ControlServer::put(const Put& put) {
-  values_.insert_or_assign(put.key, put.value);
-  for (const Wanted& one : wanted_[put.key]) answer(one.rank, {one.request, put.value});
-  wanted_.erase(put.key);
-}
-
-void ControlServer::wanted(int rank, const Get& get) {
-  const auto found = values_.find(get.key);
-  if (found != values_.end()) return answer(rank, {get.request, found->second});
-  wanted_[get.key].push_back({rank, get.request});
-}
-
-void ControlServer::answer(int rank, const FoundValue& value) {
-  if (rank == 0) return callbacks_.take(message_of(value));
-  seat(rank).link->send(write_message(value));
-}
-
 void ControlServer::farewell(int rank) {
   seat(rank).farewell = true;
   if (!std::ranges::all_of(seats_, [](const Seat& one) { return one.farewell; })) return;
-  done_ = true;
+  over_ = true;
   send_to_all(write_message(Farewell{}));
   callbacks_.take(message_of(Farewell{}));
 }
@@ -132,7 +84,7 @@ void ControlServer::failed(int rank, const FailureReport& report) {
 }
 
 void ControlServer::tick() {
-  if (decided_ || done_) return;
+  if (over_) return;
   const double now = steady_seconds();
   was_stopped(now);
   last_tick_ = now;
@@ -146,7 +98,7 @@ void ControlServer::tick() {
   send_to_all(write_message(own));
   if (const auto finding = watch_.lost(now)) {
     lose(finding->rank, "it " + finding->what);
-  } else if (const auto stuck = all_there() ? watch_.wedged(now) : std::nullopt) {
+  } else if (const auto stuck = has_met() ? watch_.wedged(now) : std::nullopt) {
     const std::string who = stuck->rank < 0 ? "the run" : seat(stuck->rank).name.text();
     decide({stuck->rank, ExitCode::peer_failed,
             fmt::format("{} is stuck: {}; look at the device and the network there.", who, stuck->what)});
@@ -160,7 +112,7 @@ void ControlServer::tick() {
 }
 
 void ControlServer::decide(const Verdict& verdict) {
-  if (std::exchange(decided_, true)) return;
+  if (std::exchange(over_, true)) return;
   send_to_all(write_message(verdict));
   callbacks_.take(message_of(verdict));
 }
@@ -188,7 +140,7 @@ bool ControlServer::was_stopped(double now) {
 void ControlServer::lose(int rank, const std::string& why) {
   Seat& one = seat(rank);
   // Who has said farewell may go, and who was told that the run is over may go first.
-  if (decided_ || done_ || one.farewell) return;
+  if (over_ || one.farewell) return;
   one.lost = true;
   if (one.gave_up) return;  // as it said
   const Verdict verdict{
@@ -216,7 +168,7 @@ void ControlServer::count_votes_soon() {
 
 // Those that gave rank 0 up against those that are still there and have not.
 void ControlServer::count_votes() {
-  if (decided_ || done_) return;
+  if (over_) return;
   const auto gave_up = std::ranges::count_if(seats_, &Seat::gave_up);
   const auto stay =
       std::ranges::count_if(seats_, [](const Seat& one) { return one.link && !one.gave_up && !one.lost; });
@@ -225,7 +177,7 @@ void ControlServer::count_votes() {
 }
 
 void ControlServer::leave() {
-  if (other_servers_) other_servers_->stop();
+  stop_trying();
   for (Seat& one : seats_) {
     if (const auto link = std::exchange(one.link, nullptr)) link->close();
   }

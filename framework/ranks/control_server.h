@@ -3,12 +3,10 @@
 #pragma once
 
 #include <list>
-#include <map>
 #include <optional>
 
 #include "framework/ranks/control_end.h"
 #include "framework/ranks/fault_watch.h"
-#include "framework/ranks/meeting.h"
 
 namespace mulligan {
 
@@ -34,15 +32,10 @@ class ControlServer final : public ControlEnd {
     std::shared_ptr<Link> link;  // rank 0 has none
     RankName name;
     bool taken = false;
-    std::uint64_t calls = 0;
     std::optional<std::string> arrived;  // its bytes of the running call
     bool farewell = false;
     bool lost = false;     // its connection is gone, or nothing comes from it
     bool gave_up = false;  // it has: rank 0
-  };
-  struct Wanted {
-    int rank;
-    std::uint64_t request;
   };
   struct Suspicion {
     int rank;
@@ -55,18 +48,16 @@ class ControlServer final : public ControlEnd {
   void judge(Link* link, const ControlMessage& answer);
   std::string take_seat(const Hello& hello, std::shared_ptr<Link> link, const Nonce& greeted_with);
   void refused(const Judgement& judgement);
-  void look_for_other_servers(std::size_t port_index);
-  void missing_log_interval();
   std::string missing_ranks() const;
-  bool all_there() const;
+  bool has_met() const override;
+  std::string missing() const override;
+  Verdict not_met() const override;
+  void welcomed(std::shared_ptr<Link> link, const RankName&) override { link->close(); }
+  void turned_away(const std::string& sentence) override;
 
   void take(int rank, const ControlMessage& message);
   void arrived(int rank, const Arrival& arrival);
-  void complete();
   void send_to_all(std::string frames);
-  void put(const Put& put);
-  void wanted(int rank, const Get& get);
-  void answer(int rank, const FoundValue& value);
   void failed(int rank, const FailureReport& report);
   void farewell(int rank);
   void tick();
@@ -76,21 +67,18 @@ class ControlServer final : public ControlEnd {
   void count_votes_soon();
   void count_votes();
   void lose(int rank, const std::string& why);
-  void decide(const Verdict& verdict);
+  void decide(const Verdict& verdict) override;
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
 
   std::list<Newcomer> newcomers_;  // that have not proved anything yet
   bool other_run_logged_ = false;
-  std::unique_ptr<MeetingClient> other_servers_;
   std::vector<Seat> seats_;
   std::vector<std::string> refusals_;  // possible reasons why missing ranks were refused
   FaultWatch watch_;
-  // The running call, and how many ranks have reached it.
-  CallKind call_ = CallKind::barrier;
-  std::uint64_t sequence_ = 0;
+  // The running call, the number of those before it, and how many ranks have reached it.
+  std::string call_;
+  std::uint64_t calls_ = 0;
   std::size_t arrived_ = 0;
-  std::map<std::string, std::string> values_;
-  std::map<std::string, std::vector<Wanted>> wanted_;
   std::optional<Suspicion> suspicion_;
   std::optional<Verdict> held_;  // until the ranks that gave up rank 0 are counted
   std::string given_up_;         // the sentence of the first of these

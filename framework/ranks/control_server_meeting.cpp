@@ -38,22 +38,22 @@ ControlServer::ControlServer(SocketLoop& loop, const LaunchEnvironment& environm
   options_.log(fmt::format("rank 0 meets {} other rank{} at {} port {}", seats_.size() - 1,
                            seats_.size() == 2 ? "" : "s", printable(environment_.host),
                            environment_.ports[port]));
-  if (port > 0) loop_.post([this, port] { look_for_other_servers(port); });
+  // A process that occupies an earlier port may take itself for rank 0 of this run.
+  if (port > 0) loop_.post([this, port] { try_ports(port); });
 }
 
 void ControlServer::start() {
-  if (seats_.size() == 1) return tick();
-  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
-  loop_.after(options_.meet, [this] {
-    if (all_there()) return;
-    std::string sentence =
-        fmt::format("{} of {} did not come to rank 0 ({}) within {:g} s; look at their logs.",
-                    missing_ranks(), seats_.size(), seats_[0].name.host, options_.meet);
-    if (!refusals_.empty()) sentence += " Refused was: " + refusals_.front();
-    const auto missing = std::ranges::find_if(seats_, [](const Seat& one) { return !one.taken; });
-    decide({missing->name.rank, ExitCode::peer_failed, sentence});
-  });
+  await_meeting();
   tick();
+}
+
+Verdict ControlServer::not_met() const {
+  std::string sentence =
+      fmt::format("{} of {} did not come to rank 0 ({}) within {:g} s; look at their logs.", missing_ranks(),
+                  seats_.size(), own_.host, options_.meet);
+  if (!refusals_.empty()) sentence += " Refused was: " + refusals_.front();
+  const auto first = std::ranges::find_if(seats_, [](const Seat& one) { return !one.taken; });
+  return {first->name.rank, ExitCode::peer_failed, sentence};
 }
 
 void ControlServer::greet(std::shared_ptr<Link> link) {
@@ -107,20 +107,11 @@ void ControlServer::judge(Link* link, const ControlMessage& answer) {
   if (!std::exchange(other_run_logged_, true)) options_.log(judgement.sentence);
 }
 
-// Who occupies an earlier port may be another process that takes itself for rank 0 of this run.
-void ControlServer::look_for_other_servers(std::size_t port_index) {
-  other_servers_ = std::make_unique<MeetingClient>(
-      loop_, run_, own_, options_.handshake,
-      MeetingClient::Callbacks{[](std::shared_ptr<Link> link, const RankName&) { link->close(); },
-                               [this](const std::string& sentence) {
-                                 if (!all_there()) decide({0, ExitCode::bad_configuration, sentence});
-                               }});
-  other_servers_->try_ports(
-      environment_.host,
-      {environment_.ports.begin(), environment_.ports.begin() + static_cast<std::ptrdiff_t>(port_index)});
+void ControlServer::turned_away(const std::string& sentence) {
+  if (!has_met()) decide({0, ExitCode::bad_configuration, sentence});
 }
 
-bool ControlServer::all_there() const {
+bool ControlServer::has_met() const {
   return std::ranges::all_of(seats_, &Seat::taken);
 }
 
@@ -144,11 +135,8 @@ std::string ControlServer::missing_ranks() const {
   return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
 }
 
-void ControlServer::missing_log_interval() {
-  if (decided_ || done_ || all_there()) return;
-  options_.log(fmt::format("rank 0 waits for {} of {} since {:.0f} s", missing_ranks(), seats_.size(),
-                           steady_seconds() - begun_));
-  loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
+std::string ControlServer::missing() const {
+  return fmt::format("rank 0 waits for {} of {}", missing_ranks(), seats_.size());
 }
 
 // A rank of the run has come. A returned sentence refuses it.
@@ -157,14 +145,13 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
   const RankName& name = hello.name;
   const int rank = name.rank;
   Seat& one = seat(rank);
-  if (decided_ || done_)
-    return fmt::format("{} came when the run was over; start the run anew.", name.text());
+  if (over_) return fmt::format("{} came when the run was over; start the run anew.", name.text());
   if (one.taken) {
     const std::string sentence = fmt::format(
         "two processes are rank {}: process {} on {} and process {} on {}; give each process its own rank.",
         rank, one.name.process, printable(one.name.host), name.process, printable(name.host));
     // A run that is complete goes on without the latecomer.
-    if (!all_there()) decide({-1, ExitCode::bad_configuration, sentence});
+    if (!has_met()) decide({-1, ExitCode::bad_configuration, sentence});
     return sentence;
   }
   one.link = std::move(link);
@@ -175,13 +162,13 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
   one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
   one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
   one.link->send(write_message(welcome(hello, greeted_with, run_, own_)));
-  if (all_there() && other_servers_) other_servers_->stop();
+  if (has_met()) stop_trying();
   return "";
 }
 
 void ControlServer::refused(const Judgement& judgement) {
   options_.log("warning: " + judgement.sentence);
-  if (all_there() || decided_) return;
+  if (has_met() || over_) return;
   refusals_.push_back(judgement.sentence);
   if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});
   // Anyone can say this without the secret: it counts when the place stays empty.

@@ -4,22 +4,23 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
 #include "framework/core/error.h"
+#include "framework/ranks/wire.h"
 
 namespace mulligan {
 namespace {
 
 class SingleGroup final : public HostGroup {
  public:
+  explicit SingleGroup(int world_size) : world_size_(world_size) {}
   int rank() const override { return 0; }
-  int world_size() const override { return 1; }
+  int world_size() const override { return world_size_; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
-  std::vector<std::string> all_gather(std::string_view bytes) override { return {std::string(bytes)}; }
-  std::string broadcast(std::string_view bytes) override { return std::string(bytes); }
-  void barrier() override {}
-  std::string consult(std::string_view bytes, const Answer& answer) override {
+  std::string call(std::string_view, std::string_view bytes, const Answer& answer) override {
+    if (world_size_ > 1) throw std::logic_error("a plan has no other ranks to talk to");
     return answer({std::string(bytes)});
   }
   void put(const std::string& key, std::string_view value) override {
@@ -34,11 +35,25 @@ class SingleGroup final : public HostGroup {
   }
 
  private:
+  const int world_size_;
   std::mutex mutex_;
   std::map<std::string, std::string> values_;
 };
 
 }  // namespace
+
+std::vector<std::string> HostGroup::all_gather(std::string_view bytes) {
+  return from_wire<std::vector<std::string>>(call("all_gather", bytes, to_wire<std::vector<std::string>>));
+}
+
+std::string HostGroup::broadcast(std::string_view bytes) {
+  return call("broadcast", rank() == 0 ? bytes : std::string_view(),
+              [](const std::vector<std::string>& all) { return all[0]; });
+}
+
+void HostGroup::barrier() {
+  call("barrier", {}, [](const std::vector<std::string>&) { return std::string(); });
+}
 
 void HostGroup::sum(std::span<double> values) {
   if (world_size() == 1) return;
@@ -96,11 +111,6 @@ std::vector<std::string> HostGroup::gather_texts(std::string_view text) {
   return gathered;
 }
 
-std::string HostGroup::consult(std::string_view bytes, const Answer& answer) {
-  const std::vector<std::string> all = all_gather(bytes);
-  return broadcast(rank() == 0 ? answer(all) : std::string());
-}
-
 // The first byte of what rank 0 says to a piece: whether it waits for more, or this is its answer.
 std::string HostGroup::consult_texts(std::string_view text, const Answer& answer) {
   constexpr char goes_on = '+', is_answer = '=';
@@ -146,8 +156,8 @@ std::string HostGroup::broadcast_text(const std::string& text) {
   }
 }
 
-std::unique_ptr<HostGroup> make_single_group() {
-  return std::make_unique<SingleGroup>();
+std::unique_ptr<HostGroup> make_single_group(int world_size) {
+  return std::make_unique<SingleGroup>(world_size);
 }
 
 }  // namespace mulligan

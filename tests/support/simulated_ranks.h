@@ -17,9 +17,8 @@ class SimulatedRanks {
   explicit SimulatedRanks(int size);
   ~SimulatedRanks();
 
-  // Every rank comes to the call with these bytes; returns when rank 0 has sent what it sends: how many bytes,
-  // to all of them. `answer`: rank 0's, of consult.
-  std::size_t call(CallKind kind, const std::string& bytes, const std::string& answer = "");
+  // Every rank comes to a call with these bytes, and rank 0 answers. Returns the bytes that it sends to all of them.
+  std::size_t call(const std::string& bytes, const std::string& answer);
   // Different buffers that were sent in the last call.
   std::size_t buffers_of_last_call() const { return buffers_.size(); }
   // How many ranks were sent this as the one part of the last result.
