@@ -56,7 +56,7 @@ void ControlChannel::tell(const Message& message) {
 
 void ControlChannel::take(const ControlMessage& message) {
   if (message.kind == Verdict::kind) return decide(read_message<Verdict>(message));
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (message.kind == CallResult::kind) {
     result_ = read_message<CallResult>(message).parts;
   } else if (message.kind == Put::kind) {
@@ -66,6 +66,8 @@ void ControlChannel::take(const ControlMessage& message) {
     all_done_ = true;
   }
   changed_.notify_all();
+  lock.unlock();
+  if (message.kind == Put::kind && options_.news) options_.news();
 }
 
 void ControlChannel::decide(const Verdict& verdict) {
@@ -80,9 +82,12 @@ void ControlChannel::decide(const Verdict& verdict) {
   }
   // The verdict calls the aborts, too. So a transfer that it aborts never fails before the verdict is visible. A caller that sees the
   // verdict, unwinds and removes the callback finds the abort done.
-  const std::lock_guard lock(mutex_);
-  verdict_ = what;
+  {
+    const std::lock_guard lock(mutex_);
+    verdict_ = what;
+  }
   changed_.notify_all();
+  if (options_.news) options_.news();
 }
 
 Heartbeat ControlChannel::pulse() const {
@@ -181,6 +186,12 @@ std::string ControlChannel::get(const std::string& key, double seconds) {
   if (wait(lock, seconds, [&] { return values_.contains(key); })) return values_.at(key);
   if (verdict_) throw verdict_->error_of(rank());
   throw run_error("no rank has put '{}' within {:g} s.", printable(key), seconds);
+}
+
+std::optional<std::string> ControlChannel::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void ControlChannel::finish() {

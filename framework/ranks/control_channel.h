@@ -46,6 +46,8 @@ class ControlChannel final : public HostGroup {
   std::string call(std::string_view name, std::string_view bytes, const Answer& answer) override;
   void put(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double seconds) override;
+  // The value, if it has come. Any thread, does not wait.
+  std::optional<std::string> find(const std::string& key) const;
 
   RankProgress& progress() { return progress_; }
   // Ends a run without faults: returns when every rank has called it. Nothing may be called after it.

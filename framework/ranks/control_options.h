@@ -25,6 +25,7 @@ struct ControlOptions {
   double watchdog = 10;                         // the process ends this long after a verdict; 0: never
   std::filesystem::path error_file;             // TORCHELASTIC_ERROR_FILE; empty: none
   std::function<void(const std::string&)> log;  // lines for the log, on another thread; may be empty
+  std::function<void()> news;  // a value of put() or the verdict has come; on another thread; may be empty
 };
 
 // MULLIGAN_SECRET, or the first line of the file MULLIGAN_SECRET_FILE; empty if neither is set. Throws config_error if the file

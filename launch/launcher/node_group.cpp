@@ -8,11 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace mulligan {
 namespace {
-
-constexpr const char* kOver = "over";  // an attempt that has ended on all nodes
 
 int make_wakeup() {
   const int descriptor = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -42,36 +41,27 @@ std::string common_settings(const LaunchPlan& plan) {
   return fmt::format("--nproc-per-node {} --max-restarts {}", plan.ranks.size(), plan.restarts);
 }
 
+Error among_launchers(const Error& error) {
+  return Error(error.code(), fmt::format("among the launchers (a rank here is a node): {}", error.what()));
+}
+
 }  // namespace
 
 NodeGroup& NodeGroup::make(const LaunchPlan& plan) {
   NodeGroup& group = *new NodeGroup(plan);
-  group.work([&group] { group.meet_others(); });
+  start_thread([&group] {
+    try {
+      group.meet_others();
+    } catch (const Error& error) {
+      const std::lock_guard lock(group.mutex_);
+      group.error_ = among_launchers(error);
+    }
+    wake(group.wakeup_);
+  }).detach();
   return group;
 }
 
 NodeGroup::NodeGroup(const LaunchPlan& plan) : plan_(plan), wakeup_(make_wakeup()) {}
-
-template <typename Call>
-void NodeGroup::work(Call call) {
-  if (worker_.joinable()) worker_.join();  // it has stored its result, so it ends soon
-  worker_ = std::thread([this, call] {
-    try {
-      call();
-    } catch (const Error& error) {
-      const std::lock_guard lock(mutex_);
-      error_ =
-          Error(error.code(), fmt::format("among the launchers (a rank here is a node): {}", error.what()));
-    }
-    wake(wakeup_);
-  });
-}
-
-void NodeGroup::note_line(const std::string& line) {
-  const std::lock_guard lock(mutex_);
-  news_.lines.push_back(line);
-  wake(wakeup_);
-}
 
 void NodeGroup::meet_others() {
   ControlOptions options = control_options(process_environment());
@@ -79,57 +69,34 @@ void NodeGroup::meet_others() {
   options.watchdog = 0;
   // A launcher waits for as long as its ranks work.
   options.wedged = options.first_step = options.slow = std::numeric_limits<double>::infinity();
-  options.log = [this](const std::string& line) { note_line(line); };
-  channel_ = meet(environment_of(plan_), std::move(options));
-  channel_->watch(this, {}, [this](const Verdict&) {
+  options.log = [this](const std::string& line) {
     const std::lock_guard lock(mutex_);
-    news_.broken = true;
+    lines_.push_back(line);
     wake(wakeup_);
-  });
-  const std::vector<std::string> settings = channel_->all_gather(common_settings(plan_));
+  };
+  options.news = [this] { wake(wakeup_); };
+  auto channel = meet(environment_of(plan_), std::move(options));
+  const std::vector<std::string> settings = channel->all_gather(common_settings(plan_));
   for (std::size_t node = 1; node < settings.size(); ++node) {
     if (settings[node] == settings[0]) continue;
     throw config_error("node 0 was launched with {}, node {} with {}; give all nodes the same.", settings[0],
                        node, settings[node]);
   }
   const std::lock_guard lock(mutex_);
-  met_ = true;
+  channel_ = std::move(channel);
 }
 
 bool NodeGroup::have_met() {
   const std::lock_guard lock(mutex_);
   if (error_) throw *error_;
-  return met_;
-}
-
-void NodeGroup::begin_attempt(int attempt) {
-  if (listener_.joinable()) listener_.join();  // "over" has arrived or arrives soon
-  {
-    const std::lock_guard lock(mutex_);
-    news_.told.reset();
-    end_.reset();
-  }
-  news_key_ = fmt::format("news of attempt {}", attempt);
-  listener_ = std::thread([this, key = news_key_] { listen(key); });
-}
-
-void NodeGroup::listen(const std::string& key) {
-  try {
-    const std::string value = channel_->get(key, -1);
-    if (value == kOver) return;
-    const std::lock_guard lock(mutex_);
-    news_.told = std::atoi(value.c_str());
-  } catch (const Error&) {
-    return;  // a launcher is lost, which the verdict has reported
-  }
-  wake(wakeup_);
+  return channel_ != nullptr;
 }
 
 void NodeGroup::tell(int news) {
   try {
-    channel_->put(news_key_, std::to_string(news));
+    channel_->put(news_key(), std::to_string(news));
   } catch (const Error&) {
-    return;  // as above
+    return;  // a launcher is lost, which take_news() tells
   }
 }
 
@@ -137,34 +104,35 @@ NodeGroup::News NodeGroup::take_news() {
   std::uint64_t ignored = 0;
   [[maybe_unused]] const ssize_t count = ::read(wakeup_, &ignored, sizeof ignored);
   const std::lock_guard lock(mutex_);
-  return std::exchange(news_, News{{}, std::nullopt, news_.broken});
+  News news{std::exchange(lines_, {}), {}, channel_ && channel_->verdict()};
+  if (const auto told = channel_ ? channel_->find(news_key()) : std::nullopt) news.told = std::stoi(*told);
+  return news;
 }
 
 void NodeGroup::end_attempt(const AttemptEnd& end) {
-  work([this, own = to_wire(end)] { gather(own); });
-}
-
-void NodeGroup::gather(const std::string& own) {
-  AttemptEnd all;
-  for (const std::string& text : channel_->all_gather(own)) {
-    auto one = from_wire<AttemptEnd>(text);
-    if (all.signal == 0) all.signal = one.signal;
-    for (RankEnd& rank : one.ranks) all.ranks.push_back(std::move(rank));
+  try {
+    channel_->put(end_key(plan_.node), to_wire(end));
+  } catch (const Error& error) {
+    throw among_launchers(error);
   }
-  channel_->put(news_key_, kOver);
-  std::ranges::stable_sort(all.ranks, {}, &RankEnd::seconds);
-  const std::lock_guard lock(mutex_);
-  end_ = std::move(all);
 }
 
 std::optional<AttemptEnd> NodeGroup::take_end() {
-  const std::lock_guard lock(mutex_);
-  if (error_) throw *error_;
-  return std::exchange(end_, std::nullopt);
+  const auto verdict = channel_->verdict();
+  AttemptEnd all;
+  for (int node = 0; node < plan_.nodes; ++node) {
+    const auto text = channel_->find(end_key(node));
+    if (!text && verdict) throw among_launchers(verdict->error_of(plan_.node));
+    if (!text) return std::nullopt;
+    auto one = from_wire<AttemptEnd>(*text);
+    if (all.signal == 0) all.signal = one.signal;
+    for (RankEnd& rank : one.ranks) all.ranks.push_back(std::move(rank));
+  }
+  std::ranges::stable_sort(all.ranks, {}, &RankEnd::seconds);
+  return all;
 }
 
 void NodeGroup::finish() {
-  if (worker_.joinable()) worker_.join();
   try {
     channel_->finish();
   } catch (const Error&) {

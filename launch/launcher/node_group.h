@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "framework/ranks/control_channel.h"
@@ -18,8 +17,8 @@ namespace mulligan {
 // plan.port. Each learns at once of a failure or a signal on another node. All judge the same ends of the same attempt, so they
 // decide alike without further messages. If a launcher is lost, the run ends on all nodes.
 //
-// No call but finish() waits: threads do the work, and descriptor() is readable when there is something to
-// take. They may be waiting for other machines at the end of the process; so an object is never destroyed.
+// No call but finish() waits: descriptor() is readable when there is something to take. A thread may be waiting for other machines at
+// the end of the process; so an object is never destroyed.
 class NodeGroup {
  public:
   // Starts to meet the others.
@@ -30,11 +29,11 @@ class NodeGroup {
   // Whether all launchers are there and start alike. Throws what meeting them threw:
   // config_error, peer_failed.
   bool have_met();
-  // From now on news of this attempt are listened for.
-  void begin_attempt(int attempt);
+  // What follows is about this attempt.
+  void begin_attempt(int attempt) { attempt_ = attempt; }
   // Tells all nodes that the attempt is to stop: 0 for a failure, otherwise a signal.
   void tell(int news);
-  // What came since the last call: lines for people, what some node has told, and whether a launcher is lost.
+  // Lines for people since the last call, what some node has told first, and whether a launcher is lost.
   struct News {
     std::vector<std::string> lines;
     std::optional<int> told;
@@ -51,22 +50,16 @@ class NodeGroup {
  private:
   explicit NodeGroup(const LaunchPlan& plan);
   void meet_others();
-  void gather(const std::string& own);
-  void listen(const std::string& key);
-  void note_line(const std::string& line);
-  template <typename Call>
-  void work(Call call);  // on a thread, after those before; its Error is kept
+  std::string news_key() const { return fmt::format("news of attempt {}", attempt_); }
+  std::string end_key(int node) const { return fmt::format("end of attempt {} on node {}", attempt_, node); }
 
   const LaunchPlan plan_;
   const int wakeup_;
-  std::string news_key_;
-  std::unique_ptr<ControlChannel> channel_;
-  std::thread worker_, listener_;
-  std::mutex mutex_;  // guards what follows
-  bool met_ = false;
+  int attempt_ = 0;
+  std::mutex mutex_;                         // guards what follows
+  std::unique_ptr<ControlChannel> channel_;  // null until all have met; then it stays
   std::optional<Error> error_;
-  News news_;
-  std::optional<AttemptEnd> end_;
+  std::vector<std::string> lines_;
 };
 
 }  // namespace mulligan

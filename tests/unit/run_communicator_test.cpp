@@ -79,11 +79,5 @@ TEST(RunCommunicator, OneRankTakesWhatIsNamed) {
                        "'nccl' moves memory of a GPU"));
 }
 
-TEST(RunCommunicator, SelfRefusesSeveralRanks) {
-  ThreadGroups groups(2);
-  EXPECT_TRUE(
-      contains(refusal(groups.group(0), "[communicator]\nplugin = \"self\"\n"), "for a run of one rank"));
-}
-
 }  // namespace
 }  // namespace mulligan::run_communicator_test
