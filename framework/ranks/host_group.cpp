@@ -86,49 +86,6 @@ bool HostGroup::any(bool value) {
   return sum[0] > 0;
 }
 
-namespace {
-
-constexpr std::size_t piece_bytes = std::size_t{1} << 19;  // below the largest message
-
-std::string_view piece_of(std::string_view bytes, std::size_t piece) {
-  const std::size_t begin = std::min(bytes.size(), piece * piece_bytes);
-  return bytes.substr(begin, piece_bytes);
-}
-
-}  // namespace
-
-std::vector<std::string> HostGroup::gather_texts(std::string_view text) {
-  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
-  bool more = true;
-  for (std::size_t piece = 0; more; ++piece) {
-    more = false;
-    const std::vector<std::string> pieces = all_gather(piece_of(text, piece));
-    for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
-      gathered[rank] += pieces[rank];
-      more = more || pieces[rank].size() == piece_bytes;
-    }
-  }
-  return gathered;
-}
-
-// The first byte of what rank 0 says to a piece: whether it waits for more, or this is its answer.
-std::string HostGroup::consult_texts(std::string_view text, const Answer& answer) {
-  constexpr char goes_on = '+', is_answer = '=';
-  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
-  for (std::size_t piece = 0;; ++piece) {
-    const std::string said = consult(piece_of(text, piece), [&](const std::vector<std::string>& pieces) {
-      bool more = false;
-      for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
-        gathered[rank] += pieces[rank];
-        more = more || pieces[rank].size() == piece_bytes;
-      }
-      return more ? std::string(1, goes_on) : is_answer + answer(gathered);
-    });
-    if (said.empty()) throw run_error("rank 0 sent an empty answer.");
-    if (said.front() == is_answer) return said.substr(1);
-  }
-}
-
 double HostGroup::sum_in_order(std::span<const double> values) {
   double sum = 0;
   const auto add = [&](const std::vector<std::string>& all) {
@@ -141,19 +98,9 @@ double HostGroup::sum_in_order(std::span<const double> values) {
     }
     return std::string(reinterpret_cast<const char*>(&sum), sizeof sum);
   };
-  const std::string added =
-      consult_texts({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, add);
+  const std::string added = consult({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, add);
   std::memcpy(&sum, added.data(), std::min(added.size(), sizeof sum));
   return sum;
-}
-
-std::string HostGroup::broadcast_text(const std::string& text) {
-  std::string whole;
-  for (std::size_t piece = 0;; ++piece) {
-    const std::string part = broadcast(piece_of(text, piece));
-    whole += part;
-    if (part.size() < piece_bytes) return whole;
-  }
 }
 
 std::unique_ptr<HostGroup> make_single_group(int world_size) {

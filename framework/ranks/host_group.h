@@ -44,10 +44,6 @@ class HostGroup {
   double agree(double value);
   // Whether `value` is true on any rank.
   bool any(bool value);
-  // Every rank's text, by rank; rank 0's text; consult() with texts. Texts of any length go in several messages.
-  std::vector<std::string> gather_texts(std::string_view text);
-  std::string broadcast_text(const std::string& text);
-  std::string consult_texts(std::string_view text, const Answer& answer);
   // The sum of all values of all ranks, added up one by one: rank 0's first, then rank 1's, and so on.
   double sum_in_order(std::span<const double> values);
 };

@@ -66,7 +66,7 @@ void call_roll(HostGroup& group, std::vector<Fact> facts) {
     return std::string(std::ranges::count(digests, digest) == std::ssize(digests) ? "yes" : "");
   };
   if (!group.consult(digest, all_agree).empty()) return;
-  const std::string sentence = group.consult_texts(to_wire(entry), [](const std::vector<std::string>& texts) {
+  const std::string sentence = group.consult(to_wire(entry), [](const std::vector<std::string>& texts) {
     std::vector<RollCallEntry> ranks;
     for (const std::string& text : texts) ranks.push_back(from_wire<RollCallEntry>(text));
     return first_difference(ranks).value_or("");

@@ -375,7 +375,7 @@ Attempt own_attempt(RunRanks& ranks) {
   const LaunchEnvironment& environment = ranks.environment();
   Attempt attempt{environment.launcher, environment.run_id, {}, environment.restart_count};
   if (attempt.launcher != torchrun) return attempt;
-  ranks.group().consult_texts(launch_agent("TORCHELASTIC_RUN_ID"), [&](const std::vector<std::string>& all) {
+  ranks.group().consult(launch_agent("TORCHELASTIC_RUN_ID"), [&](const std::vector<std::string>& all) {
     const std::set<std::string> agents(all.begin(), all.end());
     attempt.agents.assign(agents.begin(), agents.end());
     return std::string();

@@ -74,7 +74,7 @@ void Trainer::require_equal_replicas() {
     return std::string(std::ranges::count(all, all.front()) == std::ssize(all) ? "same" : "");
   };
   if (!group.consult(sha256_hex(digests), says_same).empty()) return;
-  const std::vector<std::string> all = group.gather_texts(digests);
+  const std::vector<std::string> all = group.all_gather(digests);
   // The first of those that are equally common.
   const std::string& common = *std::ranges::max_element(
       all, {}, [&](const std::string& digests) { return std::ranges::count(all, digests); });
@@ -160,7 +160,7 @@ void Trainer::save_before_stopping() {
 void Trainer::stop_early(int signal) {
   save_before_stopping();
   // What the first rank writes is written, and the others know where.
-  const std::string checkpoint = ranks_.group().broadcast_text(last_checkpoint_.string());
+  const std::string checkpoint = ranks_.group().broadcast(last_checkpoint_.string());
   ranks_.note_agreed_stop();
   throw Error(ExitCode::interrupted,
               fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with "

@@ -40,11 +40,10 @@ void exchange(ControlChannel& channel) {
     for (const std::string& one : all) text += one;
     return text;
   };
-  std::string expected, own = std::string(700'000, static_cast<char>('a' + rank));  // in several messages
+  std::string expected;
   for (int i = 0; i < n; ++i) expected += static_cast<char>('a' + i);
-  require(channel.consult(own.substr(0, 1), joined) == expected, "consulted wrong");
-  require(channel.consult_texts(own, joined).size() == own.size() * static_cast<std::size_t>(n),
-          "consulted wrong with texts");
+  require(channel.consult(std::string(1, static_cast<char>('a' + rank)), joined) == expected,
+          "consulted wrong");
   const std::array<double, 2> parts{1e17, 1.0 + rank};
   double in_order = 0;
   for (int i = 0; i < n; ++i) in_order = in_order + 1e17 + (1.0 + i);
