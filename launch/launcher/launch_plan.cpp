@@ -21,6 +21,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The whole of `text` as a number of at least `least`; -1 for anything else.
+int number_in(std::string_view text, int least) {
+  int value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && value >= least ? value : -1;
+}
+
+// 7 of a file "node7" whose name starts with "node"; -1 for other names.
+int number_after(const std::string& start, const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  return name.starts_with(start) ? number_in(std::string_view(name).substr(start.size()), 0) : -1;
+}
+
 fs::path system_folder(int cpu) {
   return fs::path("/sys/devices/system/cpu") / fmt::format("cpu{}", cpu);
 }
@@ -37,11 +50,7 @@ std::string core_name(int cpu) {
 int memory_node(int cpu) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(system_folder(cpu), ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("node") && name.find_first_not_of("0123456789", 4) == std::string::npos &&
-        name.size() > 4) {
-      return std::atoi(name.c_str() + 4);
-    }
+    if (const int node = number_after("node", entry); node >= 0) return node;
   }
   return 0;
 }
@@ -111,13 +120,6 @@ std::string cpu_list(std::vector<int> cpus) {
 
 namespace {
 
-// The whole of `text` as a number of at least `least`; -1 for anything else.
-int number_in(std::string_view text, int least) {
-  int value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && value >= least ? value : -1;
-}
-
 int visible_gpus() {
   int count = 0;
   if (const char* listed = std::getenv("CUDA_VISIBLE_DEVICES")) {
@@ -127,8 +129,7 @@ int visible_gpus() {
   }
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator("/dev", ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("nvidia") && number_in(name.substr(6), 0) >= 0) ++count;
+    if (number_after("nvidia", entry) >= 0) ++count;
   }
   return count;
 }
