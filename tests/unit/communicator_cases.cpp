@@ -99,9 +99,7 @@ std::string tensor_problem(const TensorStore& store, const std::string& name, co
 }  // namespace
 
 std::string TransferCase::text() const {
-  static constexpr const char* words[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                          "all_to_all", "broadcast",      "reduce"};
-  return fmt::format("{} of {} {}{}{}", words[static_cast<int>(kind)], count, dtype_name(dtype),
+  return fmt::format("{} of {} {}{}{}", collective_name(kind), count, dtype_name(dtype),
                      in_place ? " in place" : "", root == 0 ? "" : fmt::format(" of rank {}", root));
 }
 

@@ -41,11 +41,7 @@ TEST_P(CommunicatorConformance, EveryCollectiveGivesWhatItsDefinitionSays) {
           create_case(store, cases[i], std::to_string(i), rank, size);
           batches[together ? 0 : i].push_back(transfer_of(cases[i], std::to_string(i)));
         }
-        for (const std::vector<Transfer>& transfers : batches) {
-          const auto batch = communicator.prepare(store, transfers);
-          batch->submit();
-          batch->join();
-        }
+        for (const std::vector<Transfer>& transfers : batches) communicator.prepare(store, transfers)->run();
         for (std::size_t i = 0; i < cases.size(); ++i)
           require(case_problem(store, cases[i], std::to_string(i), rank, size));
         const TransferCount count = communicator.transfers();
@@ -86,10 +82,7 @@ TEST_P(CommunicatorConformance, BatchesSeeTheResultsOfThoseBefore) {
     store.create("x", TensorType(MLG_F32, {501}));
     store.upload("x", std::vector<float>(501, 1));
     const auto batch = communicator.prepare(store, {{Collective::all_reduce, "x", "x", 501, 0}});
-    for (int turn = 0; turn < 4; ++turn) {
-      batch->submit();
-      batch->join();
-    }
+    for (int turn = 0; turn < 4; ++turn) batch->run();
     const float expected = size * size * size * size;
     for (const float value : store.download_as<float>("x")) {
       if (value != expected) throw run_error("{} is not {}", value, expected);
@@ -113,9 +106,7 @@ TEST_P(CommunicatorConformance, SumsOfBf16AreRoundedTheSameOnAllRanks) {
     }
     store.create("x", TensorType(MLG_BF16, {kCount}));
     store.upload("x", values);
-    const auto batch = communicator.prepare(store, {{Collective::all_reduce, "x", "x", kCount, 0}});
-    batch->submit();
-    batch->join();
+    communicator.prepare(store, {{Collective::all_reduce, "x", "x", kCount, 0}})->run();
     results[static_cast<std::size_t>(rank)] = store.download_as<std::uint16_t>("x");
   });
   for (const auto& result : results) EXPECT_EQ(result, results.front());

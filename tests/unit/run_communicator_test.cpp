@@ -27,9 +27,7 @@ LoadedConfig add_over_two_ranks(const std::string& more) {
     store.create("x", TensorType(MLG_F32, {5}));
     store.upload("x", std::vector<float>(5, 1.5f));
     const auto communicator = make_run_communicator(loaded, host, group, *backend);
-    const auto batch = communicator->prepare(store, {{Collective::all_reduce, "x", "x", 5, 0}});
-    batch->submit();
-    batch->join();
+    communicator->prepare(store, {{Collective::all_reduce, "x", "x", 5, 0}})->run();
     EXPECT_EQ(store.download_as<float>("x"), std::vector<float>(5, 3.0f));
     group.barrier();
     if (group.rank() == 0) first = std::move(loaded);
