@@ -22,7 +22,7 @@ namespace mulligan {
 struct RankProgress {
   std::atomic<std::uint64_t> steps{0};               // done
   std::atomic<std::uint64_t> waited_nanoseconds{0};  // for transfers, in all
-  std::atomic<int> long_works{0};                    // LongWork
+  std::atomic<int> long_works{0};                    // of minutes, under way, that only some ranks do
   // CommunicatorCall: the number of calls so far and at present (one in another), and the start of the present one in seconds of
   // steady_seconds().
   std::atomic<std::uint64_t> communicator_calls{0};
@@ -116,18 +116,6 @@ class ControlChannel final : public HostGroup {
   std::map<const void*, Watched> watched_;
   const Watched *counting_ = nullptr, *aborting_ = nullptr;  // which are called now
   std::thread counter_, aborter_;
-};
-
-// While it lives, this rank may delay the others for as long as before its first step. For work of minutes that only some ranks
-// do.
-class LongWork {
- public:
-  explicit LongWork(RankProgress& progress) : progress_(progress) { ++progress_.long_works; }
-  ~LongWork() { --progress_.long_works; }
-  LongWork(const LongWork&) = delete;
-
- private:
-  RankProgress& progress_;
 };
 
 // While it lives, this rank is in a call of the communicator's library. The call may wait for other ranks or never

@@ -74,7 +74,10 @@ void ControlServer::failed(int rank, const FailureReport& report) {
       return decide({rank, ExitCode::interrupted, fmt::format("{} stopped: {}", who, sentence)});
     case FailureCause::communication:
       // Most probably another rank is gone, which shows within the time of silence.
-      if (!suspicion_) suspicion_ = Suspicion{rank, sentence, steady_seconds()};
+      if (suspected_) return;
+      suspected_ = Verdict{rank, ExitCode::peer_failed,
+                           fmt::format("{} failed, and every rank is still there: {}", who, sentence)};
+      suspected_since_ = steady_seconds();
       return;
     case FailureCause::server_lost:
       return given_up_by(rank, sentence);
@@ -90,11 +93,7 @@ void ControlServer::tick() {
   last_tick_ = now;
   const Heartbeat own = callbacks_.pulse();
   watch_.report(0, own, now);
-  for (const Seat& one : seats_) {
-    if (!one.taken) watch_.heard(one.name.rank, now);
-    if (one.link)
-      watch_.heard(one.name.rank, std::max(watch_.last_heard(one.name.rank), one.link->last_heard));
-  }
+  for (const Seat& one : seats_) watch_.heard(one.name.rank, one.link ? one.link->last_heard : now);
   send_to_all(write_message(own));
   if (const auto finding = watch_.lost(now)) {
     lose(finding->rank, "it " + finding->what);
@@ -106,7 +105,7 @@ void ControlServer::tick() {
     if (const auto slow = watch_.slow(now)) {
       options_.log(fmt::format("warning: {} {}", seat(slow->rank).name.text(), slow->what));
     }
-    look_at_suspicion(now);
+    look_at_suspected(now);
   }
   loop_.after(options_.heartbeat, [this] { tick(); });
 }
@@ -117,14 +116,12 @@ void ControlServer::decide(const Verdict& verdict) {
   callbacks_.take(message_of(verdict));
 }
 
-void ControlServer::look_at_suspicion(double now) {
-  if (!suspicion_ || counts_votes_ || now < suspicion_->since + 2 * options_.heartbeat) return;
+void ControlServer::look_at_suspected(double now) {
+  if (!suspected_ || counts_votes_ || now < suspected_since_ + 2 * options_.heartbeat) return;
   for (std::size_t i = 1; i < seats_.size(); ++i) {
-    if (watch_.last_heard(static_cast<int>(i)) < suspicion_->since + options_.heartbeat) return;
+    if (watch_.last_heard(static_cast<int>(i)) < suspected_since_ + options_.heartbeat) return;
   }
-  decide({suspicion_->rank, ExitCode::peer_failed,
-          fmt::format("{} failed, and every rank is still there: {}", seat(suspicion_->rank).name.text(),
-                      suspicion_->sentence)});
+  decide(*suspected_);
 }
 
 // Whether this process was stopped until a moment ago: it comes to its work late by far, and what the others

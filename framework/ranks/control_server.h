@@ -37,11 +37,6 @@ class ControlServer final : public ControlEnd {
     bool lost = false;     // its connection is gone, or nothing comes from it
     bool gave_up = false;  // it has: rank 0
   };
-  struct Suspicion {
-    int rank;
-    std::string sentence;
-    double since;
-  };
 
   std::list<Newcomer>::iterator find(const Link* link);
   void drop(Link* link, const std::string& reason);
@@ -61,7 +56,7 @@ class ControlServer final : public ControlEnd {
   void failed(int rank, const FailureReport& report);
   void farewell(int rank);
   void tick();
-  void look_at_suspicion(double now);
+  void look_at_suspected(double now);
   bool was_stopped(double now);
   void given_up_by(int rank, const std::string& sentence);
   void count_votes_soon();
@@ -79,7 +74,8 @@ class ControlServer final : public ControlEnd {
   std::string call_;
   std::uint64_t calls_ = 0;
   std::size_t arrived_ = 0;
-  std::optional<Suspicion> suspicion_;
+  std::optional<Verdict> suspected_;  // of a failed transfer, unless another rank is gone
+  double suspected_since_ = 0;
   std::optional<Verdict> held_;  // until the ranks that gave up rank 0 are counted
   std::string given_up_;         // the sentence of the first of these
   bool counts_votes_ = false;

@@ -124,7 +124,9 @@ void RunRanks::note_restarts(std::int64_t restarts) {
 
 std::shared_ptr<const void> RunRanks::patience() {
   if (!channel_) return {};
-  return std::make_shared<const LongWork>(channel_->progress());
+  RankProgress& progress = channel_->progress();
+  ++progress.long_works;
+  return {&progress, [](RankProgress* of) { --of->long_works; }};
 }
 
 void RunRanks::require_running() {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ class LocalRanks {
   void forward(int signal);
   // A rank has failed on this or another node: the others have kOwnVerdict, then get SIGTERM, then have kSaving.
   void stop();
-  void kill_all();
+  void kill_all() { send(SIGKILL); }
 
   // The descriptors for poll(), and reads them. Nothing is read while the console is full.
   void watch(std::vector<pollfd>& descriptors) const;

@@ -27,7 +27,8 @@ class Supervisor {
       ranks_.start(attempt, group_ ? plan_.port + 1 : free_port());
       if (attempt == 0) tell_start();
       // One that came between two attempts.
-      if (signal_ != 0) tell_all(signal_);
+      if (signal_ != 0) ranks_.forward(signal_);
+      if (signal_ != 0 && group_) group_->tell(signal_);
       while (ranks_.running()) turn(ranks_.act_when_due());
       kill_descendants();
       const LaunchOutcome outcome = judge(end_on_all_nodes());
@@ -118,11 +119,6 @@ class Supervisor {
         ranks_.kill_all();
       }
     }
-  }
-
-  void tell_all(int signal) {
-    ranks_.forward(signal);
-    if (group_) group_->tell(signal);
   }
 
   void pass_on(int signal) {

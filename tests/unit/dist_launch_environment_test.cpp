@@ -8,7 +8,6 @@
 
 #include "framework/core/error.h"
 #include "framework/ranks/control_options.h"
-#include "framework/ranks/launch_variables.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::dist_launch_environment_test {
