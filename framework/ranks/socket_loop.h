@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "framework/core/steady_time.h"
-#include "framework/ranks/control_frames.h"
+#include "framework/ranks/control_messages.h"
 
 namespace mulligan {
 

@@ -18,7 +18,7 @@ namespace {
 
 class Supervisor {
  public:
-  Supervisor(const LaunchPlan& plan, const GuardLine& guard)
+  Supervisor(const LaunchPlan& plan, int guard)
       : plan_(plan), guard_(guard), ranks_(plan, console_), children_(watch_children()) {}
   LaunchOutcome run() {
     if (plan_.nodes > 1) meet_launchers();
@@ -90,7 +90,7 @@ class Supervisor {
 
   // Waits for something to happen, at most so long, and deals with it.
   void turn(int milliseconds) {
-    std::vector<pollfd> waited = {{guard_.descriptor(), POLLIN, 0}, {children_.number(), POLLIN, 0}};
+    std::vector<pollfd> waited = {{guard_, POLLIN, 0}, {children_.number(), POLLIN, 0}};
     for (const RankStream stream : {RankStream::output, RankStream::errors}) {
       const OutputQueue& queue = console_.queue(stream);
       if (!queue.empty()) waited.push_back({queue.descriptor(), POLLOUT, 0});
@@ -110,7 +110,7 @@ class Supervisor {
   }
 
   void take_signals() {
-    while (const int signal = guard_.next_signal()) {
+    while (const int signal = next_signal(guard_)) {
       if (signal_ == 0) {
         pass_on(signal);
         if (group_ && ranks_.running()) group_->tell(signal);
@@ -143,7 +143,7 @@ class Supervisor {
   }
 
   const LaunchPlan& plan_;
-  const GuardLine& guard_;
+  const int guard_;
   LaunchConsole console_;
   LocalRanks ranks_;
   NodeGroup* group_ = nullptr;  // where there are several nodes
@@ -154,7 +154,7 @@ class Supervisor {
 
 }  // namespace
 
-LaunchOutcome supervise(const LaunchPlan& plan, const GuardLine& guard) {
+LaunchOutcome supervise(const LaunchPlan& plan, int guard) {
   Supervisor supervisor(plan, guard);
   try {
     return supervisor.run();
