@@ -19,40 +19,6 @@ struct Rank : WorldRank {
   explicit Rank(HostGroup& group, const std::string& keys = "") : WorldRank(kWorld, group, keys) {}
 };
 
-StubNccl slow(int milliseconds) {
-  StubNccl wanted;
-  wanted.slow_milliseconds = milliseconds;
-  return wanted;
-}
-
-TEST(NcclCommunicator, ALibraryThatTakesItsTimeIsAskedAgain) {
-  const StubFaults faults(slow(20));
-  expect_ranks(2, [](HostGroup& group) {
-    Rank rank(group);
-    for (int turn = 0; turn < 3; ++turn) rank.batch->run();
-    EXPECT_EQ(rank.store.download_as<float>("x"), std::vector<float>(1000, 8));
-    EXPECT_EQ(rank.communicator->transfers().completed, 3u);
-    group.barrier();
-  });
-}
-
-TEST(NcclCommunicator, ALibraryThatNeverTakesABatchIsGivenUpAtTheTimeout) {
-  expect_ranks(2, [](HostGroup& group) {
-    Rank rank(group, "timeout = 0.2");
-    group.barrier();
-    {
-      const StubFaults faults(slow(60000));
-      rank.batch->submit();
-      group.barrier();
-    }
-    const std::string text = sentence_of([&] { rank.batch->join(); });
-    EXPECT_TRUE(text.find("NCCL did not take a batch of transfers within 0.2 s") != std::string::npos ||
-                text.find("could not take a batch") != std::string::npos)
-        << text;
-    group.barrier();
-  });
-}
-
 TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
   ThreadGroups groups(2);
   const std::unique_ptr<Backend> backend = make_backend(kWorld);

@@ -206,18 +206,6 @@ TEST(Faults, AnAbortedTransferNeverFailsBeforeItsVerdict) {
   }
 }
 
-TEST(Faults, TransfersThatNobodyFinishes) {
-  RankGroup group(2);
-  group.options.wedged = 0.5;
-  const auto outcomes = group.in_threads([&](ControlChannel& channel) {
-    channel.progress().steps = 1;
-    channel.watch(&channel, [] { return TransferCount{8, 7}; }, {});
-    while (!channel.verdict()) sleep_milliseconds(10);
-    channel.barrier();
-  });
-  expect_all(outcomes, peer, {"the run is stuck: nothing has moved for "});
-}
-
 TEST(Faults, AFailedTransferIsMostlyAnothersFault) {
   // Rank 2 is stopped; rank 1's transfer fails long before rank 2's silence is noticed.
   RankGroup group(3);
