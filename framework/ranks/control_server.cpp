@@ -80,7 +80,10 @@ void ControlServer::failed(int rank, const FailureReport& report) {
       suspected_since_ = steady_seconds();
       return;
     case FailureCause::server_lost:
-      return given_up_by(rank, sentence);
+      // It heard nothing from rank 0. That is most probably because this process was stopped.
+      was_stopped(steady_seconds());
+      if (woke_ > begun_) return decide({0, ExitCode::peer_failed, sentence});
+      return decide({rank, ExitCode::peer_failed, fmt::format("{}: {}", who, sentence)});
     default:
       return decide({rank, ExitCode::peer_failed, fmt::format("{} failed: {}", who, sentence)});
   }
@@ -117,7 +120,7 @@ void ControlServer::decide(const Verdict& verdict) {
 }
 
 void ControlServer::look_at_suspected(double now) {
-  if (!suspected_ || counts_votes_ || now < suspected_since_ + 2 * options_.heartbeat) return;
+  if (!suspected_ || held_ || now < suspected_since_ + 2 * options_.heartbeat) return;
   for (std::size_t i = 1; i < seats_.size(); ++i) {
     if (watch_.last_heard(static_cast<int>(i)) < suspected_since_ + options_.heartbeat) return;
   }
@@ -135,42 +138,17 @@ bool ControlServer::was_stopped(double now) {
 }
 
 void ControlServer::lose(int rank, const std::string& why) {
-  Seat& one = seat(rank);
+  const Seat& one = seat(rank);
   // Who has said farewell may go, and who was told that the run is over may go first.
   if (over_ || one.farewell) return;
-  one.lost = true;
-  if (one.gave_up) return;  // as it said
   const Verdict verdict{
       rank, ExitCode::peer_failed,
       fmt::format("{} was lost: {}; look at its log and its machine.", one.name.text(), why)};
-  if (!was_stopped(steady_seconds()) && !counts_votes_) return decide(verdict);
-  if (!held_) held_ = verdict;
-  count_votes_soon();
-}
-
-// A rank has ended its part of the run, as it heard nothing from rank 0: most probably this process was
-// stopped. That counts, and not that the connections are closed by now.
-void ControlServer::given_up_by(int rank, const std::string& sentence) {
-  seat(rank).gave_up = true;
-  if (given_up_.empty()) given_up_ = sentence;
-  if (!held_)
-    held_ = Verdict{rank, ExitCode::peer_failed, fmt::format("{}: {}", seat(rank).name.text(), sentence)};
-  count_votes_soon();
-}
-
-void ControlServer::count_votes_soon() {
-  if (std::exchange(counts_votes_, true)) return;
-  loop_.after(2 * options_.heartbeat, [this] { count_votes(); });
-}
-
-// Those that gave rank 0 up against those that are still there and have not.
-void ControlServer::count_votes() {
-  if (over_) return;
-  const auto gave_up = std::ranges::count_if(seats_, &Seat::gave_up);
-  const auto stay =
-      std::ranges::count_if(seats_, [](const Seat& one) { return one.link && !one.gave_up && !one.lost; });
-  if (gave_up > stay) return decide({0, ExitCode::peer_failed, given_up_});
-  decide(*held_);
+  if (held_) return;
+  if (!was_stopped(steady_seconds())) return decide(verdict);
+  // Others may have given rank 0 up meanwhile, and their reports count more.
+  held_ = verdict;
+  loop_.after(2 * options_.heartbeat, [this] { decide(*held_); });
 }
 
 void ControlServer::leave() {

@@ -34,8 +34,6 @@ class ControlServer final : public ControlEnd {
     bool taken = false;
     std::optional<std::string> arrived;  // its bytes of the running call
     bool farewell = false;
-    bool lost = false;     // its connection is gone, or nothing comes from it
-    bool gave_up = false;  // it has: rank 0
   };
 
   std::list<Newcomer>::iterator find(const Link* link);
@@ -58,9 +56,6 @@ class ControlServer final : public ControlEnd {
   void tick();
   void look_at_suspected(double now);
   bool was_stopped(double now);
-  void given_up_by(int rank, const std::string& sentence);
-  void count_votes_soon();
-  void count_votes();
   void lose(int rank, const std::string& why);
   void decide(const Verdict& verdict) override;
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
@@ -68,7 +63,7 @@ class ControlServer final : public ControlEnd {
   std::list<Newcomer> newcomers_;  // that have not proved anything yet
   bool other_run_logged_ = false;
   std::vector<Seat> seats_;
-  std::vector<std::string> refusals_;  // possible reasons why missing ranks were refused
+  std::string refusal_;  // the first, maybe of a missing rank
   FaultWatch watch_;
   // The running call, the number of those before it, and how many ranks have reached it.
   std::string call_;
@@ -76,10 +71,8 @@ class ControlServer final : public ControlEnd {
   std::size_t arrived_ = 0;
   std::optional<Verdict> suspected_;  // of a failed transfer, unless another rank is gone
   double suspected_since_ = 0;
-  std::optional<Verdict> held_;  // until the ranks that gave up rank 0 are counted
-  std::string given_up_;         // the sentence of the first of these
-  bool counts_votes_ = false;
-  double woke_ = -1e9;  // when this process resumed after a stop
+  std::optional<Verdict> held_;  // until those that gave up rank 0 have told it
+  double woke_ = -1e9;           // when this process resumed after a stop
 };
 
 }  // namespace mulligan

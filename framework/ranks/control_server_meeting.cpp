@@ -51,7 +51,7 @@ Verdict ControlServer::not_met() const {
   std::string sentence =
       fmt::format("{} of {} did not come to rank 0 ({}) within {:g} s; look at their logs.", missing_ranks(),
                   seats_.size(), own_.host, options_.meet);
-  if (!refusals_.empty()) sentence += " Refused was: " + refusals_.front();
+  if (!refusal_.empty()) sentence += " Refused was: " + refusal_;
   const auto first = std::ranges::find_if(seats_, [](const Seat& one) { return !one.taken; });
   return {first->name.rank, ExitCode::peer_failed, sentence};
 }
@@ -169,7 +169,7 @@ std::string ControlServer::take_seat(const Hello& hello, std::shared_ptr<Link> l
 void ControlServer::refused(const Judgement& judgement) {
   options_.log("warning: " + judgement.sentence);
   if (has_met() || over_) return;
-  refusals_.push_back(judgement.sentence);
+  if (refusal_.empty()) refusal_ = judgement.sentence;
   if (judgement.authentic) return decide({-1, ExitCode::bad_configuration, judgement.sentence});
   // Anyone can say this without the secret: it counts when the place stays empty.
   const int rank = judgement.hello.name.rank;

@@ -1,4 +1,4 @@
-// The nccl communicator on a library that is slow, fails and hangs; NCCL's stub names call and argument of a misuse.
+// The nccl communicator on a library that fails and hangs; NCCL's stub names call and argument of a misuse.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 const CommunicatorWorld kWorld{"nccl", "stub", 2};
 
 struct Rank : WorldRank {
-  explicit Rank(HostGroup& group, const std::string& keys = "") : WorldRank(kWorld, group, keys) {}
+  explicit Rank(HostGroup& group) : WorldRank(kWorld, group) {}
 };
 
 TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
