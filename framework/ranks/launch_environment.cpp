@@ -59,18 +59,9 @@ std::vector<int> expand_task_counts(std::string_view list, std::string_view vari
   return counts;
 }
 
-std::optional<std::string> LaunchVariables::text(const std::string& name) const {
-  std::optional<std::string> value = lookup_(name);
-  return value && !value->empty() ? value : std::nullopt;
-}
+namespace {
 
-std::optional<std::string> LaunchVariables::first_text(std::initializer_list<const char*> names) const {
-  for (const char* name : names) {
-    if (auto value = text(name)) return value;
-  }
-  return std::nullopt;
-}
-
+// "A", "A and B", "A, B and C".
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -79,69 +70,97 @@ std::string listed(const std::vector<std::string>& names) {
   return text;
 }
 
-std::string LaunchVariables::require_text(const std::string& name) const {
-  require({name.c_str()});
-  return *text(name);
-}
+struct HostAndPort {
+  std::string host;
+  std::optional<std::uint16_t> port;
+};
 
-void LaunchVariables::require(std::initializer_list<const char*> names) const {
-  std::vector<std::string> missing;
-  for (const char* name : names) {
-    if (!has(name)) missing.emplace_back(name);
+// Environment variables as numbers and addresses, with sentences for missing or invalid ones.
+class LaunchVariables {
+ public:
+  LaunchVariables(const EnvironmentLookup& lookup, std::string launcher)
+      : lookup_(lookup), launcher_(std::move(launcher)) {}
+
+  // Nothing if the variable is not set or empty.
+  std::optional<std::string> text(const std::string& name) const {
+    std::optional<std::string> value = lookup_(name);
+    return value && !value->empty() ? value : std::nullopt;
   }
-  if (missing.empty()) return;
-  throw config_error(
-      "the environment variable{} {} {} missing, which a process started by {} has; choose another launcher "
-      "with --launcher, or none.",
-      missing.size() == 1 ? "" : "s", listed(missing), missing.size() == 1 ? "is" : "are", launcher_);
-}
-
-std::optional<int> LaunchVariables::number(const std::string& name, int least, int most) const {
-  const auto value = text(name);
-  if (!value) return std::nullopt;
-  int result = 0;
-  const char* end = value->data() + value->size();
-  const auto parsed = std::from_chars(value->data(), end, result);
-  if (parsed.ec != std::errc{} || parsed.ptr != end || result < least || result > most) {
+  bool has(const std::string& name) const { return text(name).has_value(); }
+  // The first of the names that is set.
+  std::optional<std::string> first_text(std::initializer_list<const char*> names) const {
+    for (const char* name : names) {
+      if (auto value = text(name)) return value;
+    }
+    return std::nullopt;
+  }
+  std::string require_text(const std::string& name) const {
+    require({name.c_str()});
+    return *text(name);
+  }
+  // Throws config_error that names each of the names that are not set.
+  void require(std::initializer_list<const char*> names) const {
+    std::vector<std::string> missing;
+    for (const char* name : names) {
+      if (!has(name)) missing.emplace_back(name);
+    }
+    if (missing.empty()) return;
     throw config_error(
-        "the environment variable {}='{}' is not a whole number from "
-        "{} to {}; start the run again with {}, or set it right.",
-        name, printable(*value), least, most, launcher_);
+        "the environment variable{} {} {} missing, which a process started by {} has; choose another launcher "
+        "with --launcher, or none.",
+        missing.size() == 1 ? "" : "s", listed(missing), missing.size() == 1 ? "is" : "are", launcher_);
   }
-  return result;
-}
 
-int LaunchVariables::require_number(const std::string& name, int least, int most) const {
-  require_text(name);
-  return *number(name, least, most);
-}
-
-std::optional<HostAndPort> LaunchVariables::host_and_port(const std::string& name) const {
-  const auto value = text(name);
-  if (!value) return std::nullopt;
-  std::string host = *value, port;
-  if (host.front() == '[') {
-    const std::size_t end = host.find(']');
-    if (end != std::string::npos && end + 1 < host.size() && host[end + 1] == ':')
-      port = host.substr(end + 2);
-    host = end == std::string::npos ? "" : host.substr(1, end - 1);
-  } else if (std::ranges::count(host, ':') == 1) {
-    port = host.substr(host.find(':') + 1);
-    host.resize(host.find(':'));
+  // Whole numbers from `least` to `most`. Throw config_error that names the variable and its value.
+  std::optional<int> number(const std::string& name, int least, int most) const {
+    const auto value = text(name);
+    if (!value) return std::nullopt;
+    int result = 0;
+    const char* end = value->data() + value->size();
+    const auto parsed = std::from_chars(value->data(), end, result);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || result < least || result > most) {
+      throw config_error(
+          "the environment variable {}='{}' is not a whole number from "
+          "{} to {}; start the run again with {}, or set it right.",
+          name, printable(*value), least, most, launcher_);
+    }
+    return result;
   }
-  const auto odd = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 127; };
-  if (host.empty() || host.size() > 255 || std::ranges::any_of(host, odd)) {
-    throw config_error(
-        "the environment variable {}='{}' is no HOST or HOST:PORT; name rank 0's machine there.", name,
-        printable(*value));
+  int require_number(const std::string& name, int least, int most) const {
+    require_text(name);
+    return *number(name, least, most);
   }
-  if (port.empty()) return HostAndPort{host, std::nullopt};
-  const EnvironmentLookup of_port = [&](const std::string&) { return port; };
-  const auto number = LaunchVariables(of_port, launcher_).number("the port of " + name, 1, 65535);
-  return HostAndPort{host, static_cast<std::uint16_t>(*number)};
-}
 
-namespace {
+  // HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address.
+  std::optional<HostAndPort> host_and_port(const std::string& name) const {
+    const auto value = text(name);
+    if (!value) return std::nullopt;
+    std::string host = *value, port;
+    if (host.front() == '[') {
+      const std::size_t end = host.find(']');
+      if (end != std::string::npos && end + 1 < host.size() && host[end + 1] == ':')
+        port = host.substr(end + 2);
+      host = end == std::string::npos ? "" : host.substr(1, end - 1);
+    } else if (std::ranges::count(host, ':') == 1) {
+      port = host.substr(host.find(':') + 1);
+      host.resize(host.find(':'));
+    }
+    const auto odd = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 127; };
+    if (host.empty() || host.size() > 255 || std::ranges::any_of(host, odd)) {
+      throw config_error(
+          "the environment variable {}='{}' is no HOST or HOST:PORT; name rank 0's machine there.", name,
+          printable(*value));
+    }
+    if (port.empty()) return HostAndPort{host, std::nullopt};
+    const EnvironmentLookup of_port = [&](const std::string&) { return port; };
+    const auto number = LaunchVariables(of_port, launcher_).number("the port of " + name, 1, 65535);
+    return HostAndPort{host, static_cast<std::uint16_t>(*number)};
+  }
+
+ private:
+  const EnvironmentLookup& lookup_;
+  std::string launcher_;
+};
 
 constexpr int most_ranks = 65536;
 constexpr int most_ports = 17;  // the launcher's own and 16 more
