@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "plugins/communicators/gloo/exchange.h"
 #include "plugins/communicators/gloo/exchange_plan.h"
 #include "plugins/communicators/gloo/mesh.h"
 
