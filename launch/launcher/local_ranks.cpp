@@ -28,6 +28,16 @@ Error refusal(const char* what) {
   return run_error("the system refuses {} for a rank: {}.", what, std::strerror(errno));
 }
 
+// Gives a rank's terminal the size of this process's. `descriptor`: this process's side of it.
+void copy_terminal_size(int descriptor) {
+  winsize wanted{}, present{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &wanted) != 0 || ::ioctl(descriptor, TIOCGWINSZ, &present) != 0)
+    return;
+  if (wanted.ws_col != present.ws_col || wanted.ws_row != present.ws_row) {
+    ::ioctl(descriptor, TIOCSWINSZ, &wanted);
+  }
+}
+
 // The two ends of a stream: ours, which never blocks, and the rank's.
 struct Stream {
   Descriptor ours, theirs;
@@ -101,8 +111,9 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
-}  // namespace
-
+// Starts the command of `plan` in a group of its own, bound to the CPUs of `rank`, with the usual signals and /dev/null as its
+// standard input. Its output goes to `output`. It is killed when the calling thread ends. With `terminals`, a stream that is a
+// terminal here is one for the process, too. Throws run_error if the system refuses, config_error if there is no such program.
 pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector<std::string>& environment,
                  const LaunchConsole& console, bool terminals, RankOutput& output) {
   Stream out, errors, failure;
@@ -138,14 +149,7 @@ pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector
   return process;
 }
 
-void copy_terminal_size(int descriptor) {
-  winsize wanted{}, present{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &wanted) != 0 || ::ioctl(descriptor, TIOCGWINSZ, &present) != 0)
-    return;
-  if (wanted.ws_col != present.ws_col || wanted.ws_row != present.ws_row) {
-    ::ioctl(descriptor, TIOCSWINSZ, &wanted);
-  }
-}
+}  // namespace
 
 void LocalRanks::start(int attempt, int port) {
   const auto folder = std::filesystem::path(plan_.logs) / fmt::format("attempt_{}", attempt);
