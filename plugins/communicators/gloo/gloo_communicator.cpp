@@ -16,6 +16,21 @@
 
 namespace mulligan::gloo_ranks {
 
+namespace {
+
+constexpr std::align_val_t kBufferAlignment{64};
+
+std::shared_ptr<char[]> allocate(std::size_t bytes) {
+  auto* memory = static_cast<char*>(::operator new(bytes, kBufferAlignment));
+  return {memory, [](char* address) { ::operator delete(address, kBufferAlignment); }};
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000) + 1);
+}
+
+}  // namespace
+
 struct GlooConfig {
   double timeout = 1800;
 };
@@ -32,15 +47,92 @@ class GlooCommunicator final : public sdk::Communicator {
           .range(0.01, 1e6)};
 
   explicit GlooCommunicator(const GlooConfig& config) : config_(config) {}
-  ~GlooCommunicator() override;
+  ~GlooCommunicator() override {
+    bool idle = false;
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+      idle = submitted_ == completed_;
+    }
+    submitted_signal_.notify_all();
+    if (!idle) abort();
+    if (thread_.joinable()) thread_.join();
+  }
 
-  void open(const sdk::Group& group, const mlg_queue& queue, double seconds) override;
-  void* prepare(std::span<const sdk::Collective> list) override;
-  std::uint64_t submit(void* prepared) override;
-  void join(std::uint64_t ticket) override;
-  std::uint64_t poll() override;
-  void abort() noexcept override;
-  void release(void* prepared) noexcept override;
+  void open(const sdk::Group& group, const mlg_queue& queue, double seconds) override {
+    if (queue.kind != MLG_QUEUE_HOST) {
+      throw sdk::Error(
+          "'gloo' moves memory of the host, and the backend's is a device's; set communicator.plugin to "
+          "\"nccl\", or leave it out");
+    }
+    rank_ = group.rank();
+    size_ = group.size();
+    if (size_ > 1) {
+      auto mesh = std::make_unique<Mesh>(group, milliseconds(seconds));
+      {
+        const std::lock_guard lock(mutex_);
+        require_sound();
+        mesh_ = std::move(mesh);  // from here on abort() ends what follows
+      }
+      mesh_->connect(group, "gloo", seconds);
+      mesh_->set_timeout(milliseconds(config_.timeout));
+    }
+    thread_ = std::thread([this] { work(); });
+  }
+  void* prepare(std::span<const sdk::Collective> list) override {
+    auto batch = std::make_unique<Batch>();
+    batch->plan = make_plan(list, rank_, size_);
+    // Batches that were prepared earlier keep the smaller buffer that they have.
+    if (batch->plan.workspace_bytes > workspace_bytes_) {
+      workspace_ = allocate(batch->plan.workspace_bytes);
+      workspace_bytes_ = batch->plan.workspace_bytes;
+    }
+    batch->workspace = workspace_;
+    if (batch->workspace) batch->plan.place(batch->workspace.get());
+    return batch.release();
+  }
+  std::uint64_t submit(void* prepared) override {
+    auto* batch = static_cast<Batch*>(prepared);
+    const std::lock_guard lock(mutex_);
+    require_sound();
+    if (batch->is_pending) throw sdk::Error("a batch of transfers was submitted again before it was joined");
+    batch->is_pending = true;
+    batch->next = nullptr;
+    (last_ ? last_->next : first_) = batch;
+    last_ = batch;
+    submitted_signal_.notify_one();
+    return ++submitted_;
+  }
+  void join(std::uint64_t ticket) override {
+    std::unique_lock lock(mutex_);
+    done_signal_.wait(lock, [&] { return completed_ >= ticket || !failure_.empty(); });
+    require_sound();
+  }
+  std::uint64_t poll() override {
+    const std::lock_guard lock(mutex_);
+    require_sound();
+    return completed_;
+  }
+  void abort() noexcept override {
+    Mesh* mesh = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = "the communicator was aborted";
+      mesh = mesh_.get();
+    }
+    done_signal_.notify_all();
+    submitted_signal_.notify_all();
+    if (mesh) mesh->abort();
+  }
+  void release(void* prepared) noexcept override {
+    auto* batch = static_cast<Batch*>(prepared);
+    {
+      std::unique_lock lock(mutex_);
+      // Only after a failure can it be under way, and then its waits are ending.
+      done_signal_.wait(lock, [&] { return !batch->is_pending; });
+    }
+    delete batch;
+  }
 
  private:
   // The buffers of batches, which run one after another and so share them.
@@ -52,8 +144,41 @@ class GlooCommunicator final : public sdk::Communicator {
     bool is_pending = false;  // submitted and not finished
   };
 
-  void work();                 // the thread
-  void require_sound() const;  // under the lock
+  // the thread
+  void work() {
+    const sdk::AlternateStack stack;
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      submitted_signal_.wait(lock, [&] { return first_ || ends_; });
+      if (!first_) return;
+      Batch* batch = std::exchange(first_, first_->next);
+      if (!first_) last_ = nullptr;
+      const bool sound = failure_.empty();
+      lock.unlock();
+      std::string failure;
+      if (sound) {
+        try {
+          exchange(batch->plan, mesh_.get(), rank_, size_);
+        } catch (const std::exception& error) {
+          failure = error.what();
+          mesh_->close();
+        }
+      }
+      lock.lock();
+      batch->is_pending = false;
+      if (sound && failure.empty()) ++completed_;
+      if (failure_.empty()) failure_ = failure;
+      done_signal_.notify_all();
+    }
+  }
+  // under the lock
+  void require_sound() const {
+    if (!failure_.empty()) throw sdk::Error(failure_);
+  }
 
   GlooConfig config_;
   int rank_ = 0, size_ = 1;
@@ -69,148 +194,6 @@ class GlooCommunicator final : public sdk::Communicator {
   bool ends_ = false;
   std::thread thread_;
 };
-namespace {
-
-constexpr std::align_val_t kBufferAlignment{64};
-
-std::shared_ptr<char[]> allocate(std::size_t bytes) {
-  auto* memory = static_cast<char*>(::operator new(bytes, kBufferAlignment));
-  return {memory, [](char* address) { ::operator delete(address, kBufferAlignment); }};
-}
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000) + 1);
-}
-
-}  // namespace
-
-GlooCommunicator::~GlooCommunicator() {
-  bool idle = false;
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    idle = submitted_ == completed_;
-  }
-  submitted_signal_.notify_all();
-  if (!idle) abort();
-  if (thread_.joinable()) thread_.join();
-}
-
-void GlooCommunicator::open(const sdk::Group& group, const mlg_queue& queue, double seconds) {
-  if (queue.kind != MLG_QUEUE_HOST) {
-    throw sdk::Error(
-        "'gloo' moves memory of the host, and the backend's is a device's; set communicator.plugin to "
-        "\"nccl\", or leave it out");
-  }
-  rank_ = group.rank();
-  size_ = group.size();
-  if (size_ > 1) {
-    auto mesh = std::make_unique<Mesh>(group, milliseconds(seconds));
-    {
-      const std::lock_guard lock(mutex_);
-      require_sound();
-      mesh_ = std::move(mesh);  // from here on abort() ends what follows
-    }
-    mesh_->connect(group, "gloo", seconds);
-    mesh_->set_timeout(milliseconds(config_.timeout));
-  }
-  thread_ = std::thread([this] { work(); });
-}
-
-void* GlooCommunicator::prepare(std::span<const sdk::Collective> list) {
-  auto batch = std::make_unique<Batch>();
-  batch->plan = make_plan(list, rank_, size_);
-  // Batches that were prepared earlier keep the smaller buffer that they have.
-  if (batch->plan.workspace_bytes > workspace_bytes_) {
-    workspace_ = allocate(batch->plan.workspace_bytes);
-    workspace_bytes_ = batch->plan.workspace_bytes;
-  }
-  batch->workspace = workspace_;
-  if (batch->workspace) batch->plan.place(batch->workspace.get());
-  return batch.release();
-}
-
-void GlooCommunicator::require_sound() const {
-  if (!failure_.empty()) throw sdk::Error(failure_);
-}
-
-std::uint64_t GlooCommunicator::submit(void* prepared) {
-  auto* batch = static_cast<Batch*>(prepared);
-  const std::lock_guard lock(mutex_);
-  require_sound();
-  if (batch->is_pending) throw sdk::Error("a batch of transfers was submitted again before it was joined");
-  batch->is_pending = true;
-  batch->next = nullptr;
-  (last_ ? last_->next : first_) = batch;
-  last_ = batch;
-  submitted_signal_.notify_one();
-  return ++submitted_;
-}
-
-void GlooCommunicator::join(std::uint64_t ticket) {
-  std::unique_lock lock(mutex_);
-  done_signal_.wait(lock, [&] { return completed_ >= ticket || !failure_.empty(); });
-  require_sound();
-}
-
-std::uint64_t GlooCommunicator::poll() {
-  const std::lock_guard lock(mutex_);
-  require_sound();
-  return completed_;
-}
-
-void GlooCommunicator::abort() noexcept {
-  Mesh* mesh = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_.empty()) failure_ = "the communicator was aborted";
-    mesh = mesh_.get();
-  }
-  done_signal_.notify_all();
-  submitted_signal_.notify_all();
-  if (mesh) mesh->abort();
-}
-
-void GlooCommunicator::release(void* prepared) noexcept {
-  auto* batch = static_cast<Batch*>(prepared);
-  {
-    std::unique_lock lock(mutex_);
-    // Only after a failure can it be under way, and then its waits are ending.
-    done_signal_.wait(lock, [&] { return !batch->is_pending; });
-  }
-  delete batch;
-}
-
-void GlooCommunicator::work() {
-  const sdk::AlternateStack stack;
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    submitted_signal_.wait(lock, [&] { return first_ || ends_; });
-    if (!first_) return;
-    Batch* batch = std::exchange(first_, first_->next);
-    if (!first_) last_ = nullptr;
-    const bool sound = failure_.empty();
-    lock.unlock();
-    std::string failure;
-    if (sound) {
-      try {
-        exchange(batch->plan, mesh_.get(), rank_, size_);
-      } catch (const std::exception& error) {
-        failure = error.what();
-        mesh_->close();
-      }
-    }
-    lock.lock();
-    batch->is_pending = false;
-    if (sound && failure.empty()) ++completed_;
-    if (failure_.empty()) failure_ = failure;
-    done_signal_.notify_all();
-  }
-}
 
 MULLIGAN_EXPORT_COMMUNICATOR(GlooCommunicator, gloo);
 
