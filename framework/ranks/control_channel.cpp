@@ -8,7 +8,6 @@
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
-#include "framework/ranks/control_server.h"
 
 namespace mulligan {
 
@@ -20,11 +19,8 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
                                           look_for_blocked_stop();
                                           return pulse();
                                         }};
-  if (environment_.rank == 0) {
-    end_ = std::make_unique<ControlServer>(loop_, environment_, options_, callbacks);
-  } else {
-    end_ = make_control_client(loop_, environment_, options_, callbacks);
-  }
+  const auto make = environment_.rank == 0 ? make_control_server : make_control_client;
+  end_ = make(loop_, environment_, options_, callbacks);
   loop_.post([this] { end_->start(); });
 }
 

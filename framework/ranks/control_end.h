@@ -34,7 +34,9 @@ class ControlEnd {
   // ControlChannel::own_address()
   virtual std::string own_address() const = 0;
   // Closes all connections, after what was sent.
-  virtual void leave() { stop_trying(); }
+  virtual void leave() = 0;
+  // At rank 0: a connection that has not yet proved that it is a rank's.
+  virtual void greet(std::shared_ptr<Link> link) { link->close(); }
 
  protected:
   // Until all have met: logs who is missing, and ends the run when options.meet seconds are over.
@@ -78,7 +80,11 @@ class ControlEnd {
   bool stopped_ = false;
 };
 
-// The end of every rank but 0.
+// The end of rank 0: it brings the ranks together, passes their messages on, and decides when the run has failed. Throws as
+// SocketLoop::listen.
+std::unique_ptr<ControlEnd> make_control_server(SocketLoop& loop, const LaunchEnvironment& environment,
+                                                ControlOptions options, ControlEnd::Callbacks callbacks);
+// The end of every other rank.
 std::unique_ptr<ControlEnd> make_control_client(SocketLoop& loop, const LaunchEnvironment& environment,
                                                 ControlOptions options, ControlEnd::Callbacks callbacks);
 

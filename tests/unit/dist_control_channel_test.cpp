@@ -8,7 +8,6 @@
 #include <set>
 #include <thread>
 
-#include "framework/ranks/control_server.h"
 #include "framework/ranks/roll_call.h"
 #include "framework/ranks/wire.h"
 #include "tests/support/rank_group.h"
@@ -140,8 +139,7 @@ class SimulatedRanks {
       if (message.kind == CallResult::kind) ++done_;
       if (message.kind == Verdict::kind) ADD_FAILURE() << read_message<Verdict>(message).sentence;
     };
-    hub_ = std::make_unique<ControlServer>(loop_, environment, options,
-                                           ControlEnd::Callbacks{take, [] { return Heartbeat{}; }});
+    hub_ = make_control_server(loop_, environment, options, {take, [] { return Heartbeat{}; }});
     on_loop([&] {
       hub_->start();
       const RunIdentity run = identity_of(environment, "");
@@ -185,7 +183,7 @@ class SimulatedRanks {
   }
 
   SocketLoop loop_{10};
-  std::unique_ptr<ControlServer> hub_;
+  std::unique_ptr<ControlEnd> hub_;
   std::vector<std::shared_ptr<SimulatedLink>> links_;
   Sent sent_;
   std::uint64_t sequence_ = 0, done_ = 0;
