@@ -3,8 +3,8 @@
 
 #include <csignal>
 
+#include "framework/ranks/wire.h"
 #include "launch/launcher/launch_plan.h"
-#include "launch/launcher/node_group.h"
 #include "launch/launcher/outcome.h"
 #include "launch/launcher/rank_output.h"
 
