@@ -1,15 +1,45 @@
 #include "framework/ranks/control_channel.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
 
 namespace mulligan {
+namespace {
+
+// Writes the verdict to the file where torchrun looks for the reason of a failure (TORCHELASTIC_ERROR_FILE). Throws as
+// write_file_atomically.
+void write_torchelastic_error(const std::filesystem::path& path, const std::string& sentence) {
+  // The one clock of the control channel that may jump: the time is for people.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  const nlohmann::json text = {
+      {"message",
+       {{"message", sentence},
+        {"extraInfo", {{"py_callstack", sentence}, {"timestamp", std::to_string(seconds)}}}}}};
+  write_file_atomically(path, text.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+// Ends the process in `seconds` with the exit code of `error`, even if the process hangs.
+void end_process_after(double seconds, const Error& error) {
+  const std::string sentence =
+      fmt::format("mulligan: the process did not end by itself {:g} s after: {}\n", seconds, error.what());
+  std::thread([seconds, sentence, code = static_cast<int>(error.code())] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+    ::_exit(code);
+  }).detach();
+}
+
+}  // namespace
 
 ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOptions options)
     : environment_(environment), options_(std::move(options)), loop_(options_.silent) {

@@ -12,7 +12,6 @@
 #include "framework/ranks/control_options.h"
 #include "framework/ranks/handshake.h"
 #include "framework/ranks/socket_loop.h"
-#include "framework/ranks/verdict.h"
 
 namespace mulligan {
 

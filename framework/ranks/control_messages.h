@@ -171,6 +171,22 @@ struct FailureReport {
   auto fields() { return std::tie(cause, sentence); }
 };
 
+// The reason that ended a run of several ranks, decided once by rank 0 and sent to all of them.
+struct Verdict {
+  static constexpr std::uint8_t kind = 12;
+  std::int32_t culprit = -1;              // its rank; -1: no single rank
+  ExitCode code = ExitCode::peer_failed;  // of the other ranks: peer_failed; bad_configuration if all
+                                          // disagree; interrupted if one was stopped
+  std::string sentence;
+  auto fields() { return std::tie(culprit, code, sentence); }
+
+  // The error that a rank ends with. The culprit of a failure has run_failed, unless it has an error of its own.
+  Error error_of(int rank) const {
+    const bool failed_itself = rank == culprit && code == ExitCode::peer_failed;
+    return Error(failed_itself ? ExitCode::run_failed : code, sentence);
+  }
+};
+
 // To rank 0: this rank is done. From rank 0: all ranks are done.
 struct Farewell {
   static constexpr std::uint8_t kind = 13;

@@ -7,7 +7,6 @@
 #include "framework/core/printable.h"
 #include "framework/ranks/handshake.h"
 #include "framework/ranks/roll_call.h"
-#include "framework/ranks/verdict.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace mulligan::fuzz {
