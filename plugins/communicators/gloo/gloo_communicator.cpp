@@ -144,7 +144,7 @@ class GlooCommunicator final : public sdk::Communicator {
     bool is_pending = false;  // submitted and not finished
   };
 
-  // the thread
+  // The thread.
   void work() {
     const sdk::AlternateStack stack;
     sigset_t pipe;
@@ -175,7 +175,7 @@ class GlooCommunicator final : public sdk::Communicator {
       done_signal_.notify_all();
     }
   }
-  // under the lock
+  // Under the lock.
   void require_sound() const {
     if (!failure_.empty()) throw sdk::Error(failure_);
   }
