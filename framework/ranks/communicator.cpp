@@ -7,49 +7,69 @@
 namespace mulligan {
 namespace {
 
-[[noreturn]] void refuse() {
-  throw std::logic_error("a plan has no other ranks to talk to");
-}
-
-class PlannedGroup final : public HostGroup {
+// The copies of a batch. What could not work with more ranks does not work here either.
+class SelfBatch final : public TransferBatch {
  public:
-  explicit PlannedGroup(int world_size) : world_size_(world_size) {}
-  int rank() const override { return 0; }
-  int world_size() const override { return world_size_; }
-  int local_rank() const override { return 0; }
-  int local_size() const override { return 1; }
-  std::vector<std::string> all_gather(std::string_view) override { refuse(); }
-  std::string broadcast(std::string_view) override { refuse(); }
-  void barrier() override { refuse(); }
-  void put(const std::string&, std::string_view) override { refuse(); }
-  std::string get(const std::string&, double) override { refuse(); }
+  SelfBatch(TensorStore& store, const std::vector<Transfer>& transfers) : backend_(store.backend()) {
+    for (const Transfer& transfer : transfers) {
+      const std::size_t bytes = transfer_extent(store, transfer, 0, 1).from_bytes;
+      const Copy copy{store.address(transfer.to), store.address(transfer.from), bytes};
+      if (copy.to != copy.from) copies_.push_back(copy);
+    }
+  }
+  void submit() override {
+    for (const Copy& copy : copies_) backend_.copy(copy.to, copy.from, copy.bytes);
+  }
+  void join() override {}
 
  private:
-  int world_size_;
+  struct Copy {
+    void *to, *from;
+    std::size_t bytes;
+  };
+  Backend& backend_;
+  std::vector<Copy> copies_;
 };
 
+// Of ranks that do not exist.
 class PlannedBatch final : public TransferBatch {
  public:
-  void submit() override { refuse(); }
-  void join() override { refuse(); }
+  void submit() override { join(); }
+  void join() override { throw std::logic_error("a plan has no other ranks to talk to"); }
 };
 
-class PlannedCommunicator final : public Communicator {
+class SelfCommunicator final : public Communicator {
  public:
-  explicit PlannedCommunicator(int world_size) : group_(world_size) {}
-  HostGroup& group() override { return group_; }
-  std::unique_ptr<TransferBatch> prepare(TensorStore&, std::vector<Transfer>) override {
-    return std::make_unique<PlannedBatch>();
+  SelfCommunicator(int world_size, bool is_plan) : group_(make_single_group(world_size)), is_plan_(is_plan) {}
+  HostGroup& group() override { return *group_; }
+  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
+    if (is_plan_) return std::make_unique<PlannedBatch>();
+    return std::make_unique<SelfBatch>(store, transfers);
   }
 
  private:
-  PlannedGroup group_;
+  std::unique_ptr<HostGroup> group_;
+  bool is_plan_;
 };
 
 }  // namespace
 
+void Communicator::finish(TensorStore& store) {
+  store.backend().synchronize();
+  transfers();
+}
+
+void Communicator::barrier(TensorStore& store) {
+  finish(store);
+  group().barrier();
+}
+
+std::unique_ptr<Communicator> make_self_communicator() {
+  return std::make_unique<SelfCommunicator>(1, false);
+}
+
 std::unique_ptr<Communicator> make_planned_communicator(int world_size) {
-  return std::make_unique<PlannedCommunicator>(world_size);
+  return std::make_unique<SelfCommunicator>(world_size, true);
 }
 
 TransferExtent transfer_extent(const TensorStore& store, const Transfer& transfer, int rank, int world_size) {

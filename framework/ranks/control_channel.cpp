@@ -1,40 +1,69 @@
 #include "framework/ranks/control_channel.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <future>
-#include <system_error>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
-#include "framework/ranks/control_server.h"
 
 namespace mulligan {
+namespace {
+
+// Writes the verdict to the file where torchrun looks for the reason of a failure (TORCHELASTIC_ERROR_FILE). Throws as
+// write_file_atomically.
+void write_torchelastic_error(const std::filesystem::path& path, const std::string& sentence) {
+  // The one clock of the control channel that may jump: the time is for people.
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  const nlohmann::json text = {
+      {"message",
+       {{"message", sentence},
+        {"extraInfo", {{"py_callstack", sentence}, {"timestamp", std::to_string(seconds)}}}}}};
+  write_file_atomically(path, text.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+// Ends the process in `seconds` with the exit code of `error`, even if the process hangs.
+void end_process_after(double seconds, const Error& error) {
+  const std::string sentence =
+      fmt::format("mulligan: the process did not end by itself {:g} s after: {}\n", seconds, error.what());
+  std::thread([seconds, sentence, code = static_cast<int>(error.code())] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
+    ::_exit(code);
+  }).detach();
+}
+
+}  // namespace
 
 ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOptions options)
-    : environment_(environment),
-      options_(std::move(options)),
-      loop_(options_.silent),
-      transfers_(options_.heartbeat) {
+    : environment_(environment), options_(std::move(options)), loop_(options_.silent) {
   if (!options_.log) options_.log = [](const std::string&) {};
   const ControlEnd::Callbacks callbacks{[this](const ControlMessage& message) { take(message); },
                                         [this] {
                                           look_for_blocked_stop();
                                           return pulse();
                                         }};
-  if (environment_.rank == 0) {
-    end_ = std::make_unique<ControlServer>(loop_, environment_, options_, callbacks);
-  } else {
-    end_ = make_control_client(loop_, environment_, options_, callbacks);
-  }
+  const auto make = environment_.rank == 0 ? make_control_server : make_control_client;
+  end_ = make(loop_, environment_, options_, callbacks);
   loop_.post([this] { end_->start(); });
 }
 
 ControlChannel::~ControlChannel() {
   {
     const CommunicatorCall call(&progress_);
-    transfers_.end();
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    if (counter_.joinable()) counter_.join();
+    if (aborter_.joinable()) aborter_.join();
   }
   const auto left = std::make_shared<std::promise<void>>();
   loop_.post([this, left] {
@@ -53,17 +82,18 @@ void ControlChannel::tell(const Message& message) {
 
 void ControlChannel::take(const ControlMessage& message) {
   if (message.kind == Verdict::kind) return decide(read_message<Verdict>(message));
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (message.kind == CallResult::kind) {
-    auto result = read_message<CallResult>(message);
-    results_.insert_or_assign(result.sequence, std::move(result.parts));
-  } else if (message.kind == FoundValue::kind) {
-    auto found = read_message<FoundValue>(message);
-    if (wanted_.contains(found.request)) values_.insert_or_assign(found.request, std::move(found.value));
+    result_ = read_message<CallResult>(message).parts;
+  } else if (message.kind == Put::kind) {
+    auto put = read_message<Put>(message);
+    values_.emplace(std::move(put.key), std::move(put.value));
   } else {
     all_done_ = true;
   }
   changed_.notify_all();
+  lock.unlock();
+  if (message.kind == Put::kind && options_.news) options_.news();
 }
 
 void ControlChannel::decide(const Verdict& verdict) {
@@ -76,16 +106,25 @@ void ControlChannel::decide(const Verdict& verdict) {
       options_.log(fmt::format("warning: {}", error.what()));
     }
   }
-  // Both in one critical section. So a transfer that the verdict aborts never fails before the verdict is visible. A caller
-  // that sees the verdict, unwinds and removes the callback finds the abort done.
-  const std::lock_guard lock(mutex_);
-  transfers_.decide(what);
-  verdict_ = what;
+  // The verdict calls the aborts, too. So a transfer that it aborts never fails before the verdict is visible. A caller that sees the
+  // verdict, unwinds and removes the callback finds the abort done.
+  {
+    const std::lock_guard lock(mutex_);
+    verdict_ = what;
+  }
   changed_.notify_all();
+  if (options_.news) options_.news();
 }
 
 Heartbeat ControlChannel::pulse() const {
-  const TransferCount counted = transfers_.counted();
+  TransferCount counted;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [_, one] : watched_) {
+      counted.submitted += one.counted.submitted;
+      counted.completed += one.counted.completed;
+    }
+  }
   std::uint8_t waits_in = in_call_;
   if (waits_in == waits_in_nothing && progress_.in_communicator > 0) waits_in = waits_in_communicator;
   return {counted.submitted,
@@ -122,67 +161,63 @@ bool ControlChannel::wait(std::unique_lock<std::mutex>& lock, double seconds, Re
   return ready();
 }
 
-std::vector<std::string> ControlChannel::call(CallKind kind, std::string_view bytes) {
-  if (bytes.size() > largest_message / 2) {
-    throw run_error("a message of {} bytes between ranks is larger than {}; send it in parts.", bytes.size(),
-                    largest_message / 2);
-  }
+namespace {
+
+void require_room(std::size_t bytes) {
+  if (bytes <= largest_text) return;
+  throw run_error("a message of {} bytes between ranks is larger than {}; send it in parts.", bytes,
+                  largest_text);
+}
+
+}  // namespace
+
+std::string ControlChannel::call(std::string_view name, std::string_view bytes, const Answer& answer) {
+  require_room(bytes.size());
   const SteadyTime begun = std::chrono::steady_clock::now();
-  const std::uint64_t sequence = ++calls_;
   in_call_ = waits_in_call;
-  tell(Arrival{sequence, kind, std::string(bytes)});
+  tell(Arrival{++calls_, std::string(name), std::string(bytes)});
   std::unique_lock lock(mutex_);
   // What has come counts, also where the run failed right after.
-  const bool done = wait(lock, -1, [&] { return results_.contains(sequence); });
-  in_call_ = waits_in_nothing;
-  progress_.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
-  if (!done) throw verdict_->error_of(rank());
-  return std::move(results_.extract(sequence).mapped());
-}
-
-std::vector<std::string> ControlChannel::all_gather(std::string_view bytes) {
-  return call(CallKind::all_gather, bytes);
-}
-
-std::string ControlChannel::broadcast(std::string_view bytes) {
-  return std::move(call(CallKind::broadcast, rank() == 0 ? bytes : std::string_view()).front());
-}
-
-void ControlChannel::barrier() {
-  call(CallKind::barrier, {});
-}
-
-std::string ControlChannel::consult(std::string_view bytes, const Answer& answer) {
-  std::vector<std::string> parts = call(CallKind::consult, bytes);
-  if (rank() != 0) return std::move(parts.front());
-  std::string own = answer(parts);
-  if (own.size() > largest_message / 2) {
-    throw run_error("an answer of {} bytes to all ranks is larger than {}; send it in parts.", own.size(),
-                    largest_message / 2);
+  while (!wait(lock, met_ ? -1 : 0.1, [&] { return result_.has_value(); })) {
+    if (verdict_) {
+      in_call_ = waits_in_nothing;
+      throw verdict_->error_of(rank());
+    }
+    if (const int signal = stop_signal()) {
+      lock.unlock();
+      throw report_failure(
+          Error(ExitCode::interrupted,
+                fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
+    }
   }
-  tell(CallResult{calls_, {own}});
+  std::vector<std::string> parts = *std::exchange(result_, std::nullopt);
+  lock.unlock();
+  in_call_ = waits_in_nothing;
+  if (met_) progress_.waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(begun));
+  if (rank() != 0) return std::move(parts.at(0));
+  std::string own = answer(parts);
+  require_room(own.size());
+  tell(CallResult{{own}});
   return own;
 }
 
 void ControlChannel::put(const std::string& key, std::string_view value) {
-  if (key.size() + value.size() > largest_message / 2) {
-    throw run_error("the value of '{}' for other ranks has {} bytes; send it in parts.", printable(key),
-                    value.size());
-  }
+  require_room(key.size() + value.size());
   if (const auto over = verdict()) throw over->error_of(rank());
   tell(Put{key, std::string(value)});
 }
 
 std::string ControlChannel::get(const std::string& key, double seconds) {
   std::unique_lock lock(mutex_);
-  const std::uint64_t request = ++requests_;
-  wanted_.insert(request);
-  tell(Get{request, key});
-  const bool there = wait(lock, seconds, [&] { return values_.contains(request); });
-  wanted_.erase(request);
-  if (there) return std::move(values_.extract(request).mapped());
+  if (wait(lock, seconds, [&] { return values_.contains(key); })) return values_.at(key);
   if (verdict_) throw verdict_->error_of(rank());
   throw run_error("no rank has put '{}' within {:g} s.", printable(key), seconds);
+}
+
+std::optional<std::string> ControlChannel::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void ControlChannel::finish() {
@@ -196,18 +231,6 @@ void ControlChannel::finish() {
 std::optional<Verdict> ControlChannel::verdict() const {
   const std::lock_guard lock(mutex_);
   return verdict_;
-}
-
-// A call of the library that never returns keeps the caller here.
-void ControlChannel::watch(const void* key, CommunicatorWatch::Count count,
-                           CommunicatorWatch::OnVerdict abort) {
-  const CommunicatorCall call(&progress_);
-  transfers_.watch(key, std::move(count), std::move(abort));
-}
-
-void ControlChannel::forget(const void* key) {
-  const CommunicatorCall call(&progress_);
-  transfers_.forget(key);
 }
 
 std::string ControlChannel::own_address() {
@@ -238,25 +261,6 @@ Error ControlChannel::report_failure(const Error& own, FailureCause cause) {
   return verdict_->error_of(rank());
 }
 
-void ControlChannel::wait_until_all_are_there() {
-  const std::uint64_t sequence = ++calls_;
-  in_call_ = waits_in_call;
-  tell(Arrival{sequence, CallKind::barrier, ""});
-  std::unique_lock lock(mutex_);
-  const auto there = [&] { return results_.contains(sequence); };
-  while (!wait(lock, 0.1, there)) {
-    if (verdict_) throw verdict_->error_of(rank());
-    if (const int signal = stop_signal()) {
-      lock.unlock();
-      throw report_failure(
-          Error(ExitCode::interrupted,
-                fmt::format("stopped by {} before all ranks were there.", signal_name(signal))));
-    }
-  }
-  in_call_ = waits_in_nothing;
-  results_.clear();
-}
-
 std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options) {
   if (environment.world_size > 1 && options.secret.empty() && !is_loopback_name(environment.host)) {
     throw config_error(
@@ -265,36 +269,26 @@ std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, Contr
         printable(environment.host));
   }
   auto channel = std::make_unique<ControlChannel>(environment, std::move(options));
-  channel->wait_until_all_are_there();
+  channel->barrier();
+  channel->met_ = true;
   return channel;
 }
 
-namespace {
-
-template <typename Work>
-std::thread started(Work&& work) {
-  try {
-    return std::thread(std::forward<Work>(work));
-  } catch (const std::system_error& error) {
-    throw run_error("the system refuses a thread ({}); allow this user more of them (ulimit -u).",
-                    error.code().message());
-  }
-}
-
-}  // namespace
-
-void CommunicatorWatch::watch(const void* key, Count count, OnVerdict abort) {
+// A call of the library that never returns keeps the caller in watch() and forget().
+void ControlChannel::watch(const void* key, std::function<TransferCount()> count,
+                           std::function<void(const Verdict&)> abort) {
+  const CommunicatorCall call(&progress_);
   std::unique_lock lock(mutex_);
-  if (count && !counter_.joinable()) counter_ = started([this] { this->count(); });
-  if (abort && !aborter_.joinable()) aborter_ = started([this] { this->abort(); });
-  const bool none = !abort;
+  if (count && !counter_.joinable()) counter_ = start_thread([this] { count_transfers(); });
+  if (abort && !aborter_.joinable()) aborter_ = start_thread([this] { abort_transfers(); });
   const Watched& one =
-      watched_.insert_or_assign(key, Watched{std::move(count), std::move(abort), none}).first->second;
+      watched_.insert_or_assign(key, Watched{std::move(count), std::move(abort)}).first->second;
   changed_.notify_all();
   changed_.wait(lock, [&] { return !owes_abort(one); });
 }
 
-void CommunicatorWatch::forget(const void* key) {
+void ControlChannel::forget(const void* key) {
+  const CommunicatorCall call(&progress_);
   std::unique_lock lock(mutex_);
   const auto one = watched_.find(key);
   if (one == watched_.end()) return;
@@ -302,17 +296,7 @@ void CommunicatorWatch::forget(const void* key) {
   watched_.erase(one);
 }
 
-TransferCount CommunicatorWatch::counted() const {
-  const std::lock_guard lock(mutex_);
-  TransferCount sum;
-  for (const auto& [_, one] : watched_) {
-    sum.submitted += one.counted.submitted;
-    sum.completed += one.counted.completed;
-  }
-  return sum;
-}
-
-void CommunicatorWatch::count() {
+void ControlChannel::count_transfers() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     // The one that is called stays: forget() waits for it.
@@ -330,11 +314,11 @@ void CommunicatorWatch::count() {
       if (answer) one->second.counted = *answer;
       changed_.notify_all();
     }
-    changed_.wait_for(lock, std::chrono::duration<double>(pause_), [&] { return ends_; });
+    changed_.wait_for(lock, std::chrono::duration<double>(options_.heartbeat / 4), [&] { return ends_; });
   }
 }
 
-void CommunicatorWatch::abort() {
+void ControlChannel::abort_transfers() {
   std::unique_lock lock(mutex_);
   const auto owed = [&] {
     return std::ranges::find_if(watched_, [&](const auto& one) { return owes_abort(one.second); });
@@ -343,30 +327,14 @@ void CommunicatorWatch::abort() {
     changed_.wait(lock, [&] { return ends_ || owed() != watched_.end(); });
     const auto one = owed();
     if (one == watched_.end()) return;
-    one->second.aborted = true;
     aborting_ = &one->second;
+    const auto aborts = std::exchange(one->second.abort, nullptr);
     lock.unlock();
-    one->second.abort(*verdict_);
+    aborts(*verdict_);
     lock.lock();
     aborting_ = nullptr;
     changed_.notify_all();
   }
-}
-
-void CommunicatorWatch::decide(const Verdict& verdict) {
-  const std::lock_guard lock(mutex_);
-  verdict_ = verdict;
-  changed_.notify_all();
-}
-
-void CommunicatorWatch::end() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  if (counter_.joinable()) counter_.join();
-  if (aborter_.joinable()) aborter_.join();
 }
 
 }  // namespace mulligan

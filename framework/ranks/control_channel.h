@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -23,55 +22,12 @@ namespace mulligan {
 struct RankProgress {
   std::atomic<std::uint64_t> steps{0};               // done
   std::atomic<std::uint64_t> waited_nanoseconds{0};  // for transfers, in all
-  std::atomic<int> long_works{0};                    // LongWork
+  std::atomic<int> long_works{0};                    // of minutes, under way, that only some ranks do
   // CommunicatorCall: the number of calls so far and at present (one in another), and the start of the present one in seconds of
   // steady_seconds().
   std::atomic<std::uint64_t> communicator_calls{0};
   std::atomic<int> in_communicator{0};
   std::atomic<double> in_communicator_since{0};
-};
-
-// The control channel's calls into the libraries of communicators: the progress of transfers, and their abort at a verdict. A call
-// of a vendor's library may never return, so each of the two has a thread of its own. The channel waits for neither: it sends
-// heartbeats, receives the verdict and ends the process.
-class CommunicatorWatch {
- public:
-  using Count = std::function<TransferCount()>;
-  using OnVerdict = std::function<void(const Verdict&)>;
-
-  explicit CommunicatorWatch(double heartbeat) : pause_(heartbeat / 4) {}
-  ~CommunicatorWatch() { end(); }
-  CommunicatorWatch(const CommunicatorWatch&) = delete;
-
-  // As those of ControlChannel.
-  void watch(const void* key, Count count, OnVerdict abort);
-  void forget(const void* key);
-  // The last answers, added up; does not wait.
-  TransferCount counted() const;
-  // Does not wait.
-  void decide(const Verdict& verdict);
-  // Waits for running calls. No other begins.
-  void end();
-
- private:
-  struct Watched {
-    Count count;
-    OnVerdict abort;
-    bool aborted;  // or has no such function
-    TransferCount counted = {};
-  };
-  void count();
-  void abort();
-  bool owes_abort(const Watched& one) const { return aborting_ == &one || (verdict_ && !one.aborted); }
-
-  const double pause_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ends_ = false;
-  std::map<const void*, Watched> watched_;
-  const Watched *counting_ = nullptr, *aborting_ = nullptr;  // which are called now
-  std::optional<Verdict> verdict_;
-  std::thread counter_, aborter_;
 };
 
 class ControlChannel final : public HostGroup {
@@ -86,13 +42,12 @@ class ControlChannel final : public HostGroup {
   int world_size() const override { return environment_.world_size; }
   int local_rank() const override { return environment_.local_rank; }
   int local_size() const override { return environment_.local_size; }
-  std::vector<std::string> all_gather(std::string_view bytes) override;
-  std::string broadcast(std::string_view bytes) override;
-  void barrier() override;
-  std::string consult(std::string_view bytes, const Answer& answer) override;
-  // A value or key is at most largest_message bytes.
+  // Bytes, answers and values have at most largest_text bytes.
+  std::string call(std::string_view name, std::string_view bytes, const Answer& answer) override;
   void put(const std::string& key, std::string_view value) override;
   std::string get(const std::string& key, double seconds) override;
+  // The value, if it has come. Any thread, does not wait.
+  std::optional<std::string> find(const std::string& key) const;
 
   RankProgress& progress() { return progress_; }
   // Ends a run without faults: returns when every rank has called it. Nothing may be called after it.
@@ -105,8 +60,12 @@ class ControlChannel final : public HostGroup {
   std::optional<Verdict> verdict() const;
   // Watches what `key` stands for, such as a communicator, until forget(). `count` reports the progress of its transfers several times
   // per heartbeat; it may throw Error, then its last answer holds. `abort` is called once at the verdict, or before this returns if
-  // there is one already. Each has a thread of its own, and may be empty. Throws run_error if the system refuses a thread.
-  void watch(const void* key, CommunicatorWatch::Count count, CommunicatorWatch::OnVerdict abort);
+  // there is one already. Either may be empty. Throws run_error if the system refuses a thread.
+  //
+  // A call of a vendor's library may never return, so all counts have a thread of their own, and all aborts another. The channel waits
+  // for neither: it sends heartbeats, receives the verdict and ends the process.
+  void watch(const void* key, std::function<TransferCount()> count,
+             std::function<void(const Verdict&)> abort);
   // When this returns no call is running. If there is a verdict, `abort` has been called.
   void forget(const void* key);
 
@@ -117,8 +76,6 @@ class ControlChannel final : public HostGroup {
   Error report_failure(const Error& own, FailureCause cause = FailureCause::own);
 
  private:
-  void wait_until_all_are_there();
-  std::vector<std::string> call(CallKind kind, std::string_view bytes);
   friend std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, ControlOptions options);
   // A message to this rank's end.
   template <typename Message>
@@ -132,6 +89,16 @@ class ControlChannel final : public HostGroup {
   template <typename Ready>
   bool wait(std::unique_lock<std::mutex>& lock, double seconds, Ready ready);
 
+  struct Watched {
+    std::function<TransferCount()> count;
+    std::function<void(const Verdict&)> abort;  // empty after its call has begun
+    TransferCount counted = {};
+  };
+  // On threads of their own.
+  void count_transfers();
+  void abort_transfers();
+  bool owes_abort(const Watched& one) const { return aborting_ == &one || (verdict_ && one.abort); }
+
   LaunchEnvironment environment_;
   ControlOptions options_;
   SocketLoop loop_;
@@ -139,27 +106,16 @@ class ControlChannel final : public HostGroup {
   RankProgress progress_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint8_t> in_call_{0};  // Heartbeat
-  mutable std::mutex mutex_;              // guards what follows, which the loop's thread writes
+  bool met_ = false;                      // all ranks are there
+  mutable std::mutex mutex_;              // guards what follows
   std::condition_variable changed_;
-  std::map<std::uint64_t, std::vector<std::string>> results_;  // of calls
-  std::map<std::uint64_t, std::string> values_;                // of get()
-  std::set<std::uint64_t> wanted_;                             // requests that are still waited for
-  std::uint64_t requests_ = 0;
+  std::optional<std::vector<std::string>> result_;  // of the running call
+  std::map<std::string, std::string> values_;
   std::optional<Verdict> verdict_;
-  bool all_done_ = false;
-  CommunicatorWatch transfers_;
-};
-
-// While it lives, this rank may delay the others for as long as before its first step. For work of minutes that only some ranks
-// do.
-class LongWork {
- public:
-  explicit LongWork(RankProgress& progress) : progress_(progress) { ++progress_.long_works; }
-  ~LongWork() { --progress_.long_works; }
-  LongWork(const LongWork&) = delete;
-
- private:
-  RankProgress& progress_;
+  bool all_done_ = false, ends_ = false;
+  std::map<const void*, Watched> watched_;
+  const Watched *counting_ = nullptr, *aborting_ = nullptr;  // which are called now
+  std::thread counter_, aborter_;
 };
 
 // While it lives, this rank is in a call of the communicator's library. The call may wait for other ranks or never

@@ -1,52 +1,32 @@
 // The end of the control channel of every rank but 0.
+#include <algorithm>
 #include <utility>
 
 #include "framework/core/printable.h"
 #include "framework/ranks/control_end.h"
-#include "framework/ranks/meeting.h"
 
 namespace mulligan {
 namespace {
 
 class ControlClient final : public ControlEnd {
  public:
-  ControlClient(SocketLoop& loop, const LaunchEnvironment& environment, ControlOptions options,
-                Callbacks callbacks)
-      : ControlEnd(loop, environment, std::move(options), std::move(callbacks)),
-        meeting_(loop, run_, own_, options_.handshake,
-                 {[this](std::shared_ptr<Link> link, const RankName& server) {
-                    welcomed(std::move(link), server);
-                  },
-                  [this](const std::string& sentence) {
-                    if (std::exchange(refused_, true) || link_) return;
-                    loop_.after(options_.refusal_grace, [this, sentence] {
-                      if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
-                    });
-                  }}) {}
+  using ControlEnd::ControlEnd;
 
   void start() override {
-    meeting_.try_ports(environment_.host, environment_.ports);
-    loop_.after(options_.meet, [this] {
-      if (link_) return;
-      decide(
-          {0, ExitCode::peer_failed,
-           fmt::format("{} did not find rank 0 at {} within {:g} s (last: {}); look at rank 0's log, and at "
-                       "firewalls between the machines.",
-                       own_.text(), looking_for(), options_.meet, meeting_.last_reason())});
-    });
-    loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
+    try_ports(environment_.ports.size());
+    await_meeting();
   }
 
   void tell(const ControlMessage& message) override {
-    if (message.kind == FailureReport::kind && decided_) return;
-    if (message.kind == FailureReport::kind && !link_) {
-      // There is no rank to tell. The run is over for this rank all the same.
-      const auto report = read_message<FailureReport>(message);
-      return decide({own_.rank,
-                     report.cause == FailureCause::stopped ? ExitCode::interrupted : ExitCode::peer_failed,
-                     report.sentence});
+    if (link_) return link_->send(to_frame(message.kind, message.payload));
+    if (message.kind != FailureReport::kind) {
+      waiting_ += to_frame(message.kind, message.payload);
+      return;
     }
-    send(to_frame(message.kind, message.payload));
+    // There is no rank to tell. The run is over for this rank all the same.
+    const auto report = read_message<FailureReport>(message);
+    const bool stopped = report.cause == FailureCause::stopped;
+    decide({own_.rank, stopped ? ExitCode::interrupted : ExitCode::peer_failed, report.sentence});
   }
 
   std::string own_address() const override {
@@ -54,25 +34,35 @@ class ControlClient final : public ControlEnd {
   }
 
   void leave() override {
-    meeting_.stop();
+    stop_trying();
     if (const auto link = std::exchange(link_, nullptr)) link->close();
   }
 
  private:
+  bool has_met() const override { return link_ != nullptr; }
   std::string looking_for() const {
     return fmt::format("{} ports {} to {}", printable(environment_.host), environment_.ports.front(),
                        environment_.ports.back());
   }
-
-  void missing_log_interval() {
-    if (link_ || decided_) return;
-    options_.log(fmt::format("rank {} looks for rank 0 at {} since {:.0f} s (last: {})", own_.rank,
-                             looking_for(), steady_seconds() - begun_, meeting_.last_reason()));
-    loop_.after(options_.missing_log_interval, [this] { missing_log_interval(); });
+  std::string missing() const override {
+    return fmt::format("rank {} looks for rank 0 at {} (last: {})", own_.rank, looking_for(), last_reason_);
+  }
+  Verdict not_met() const override {
+    return {0, ExitCode::peer_failed,
+            fmt::format("{} did not find rank 0 at {} within {:g} s (last: {}); look at rank 0's log, and at "
+                        "firewalls between the machines.",
+                        own_.text(), looking_for(), options_.meet, last_reason_)};
   }
 
-  void welcomed(std::shared_ptr<Link> link, const RankName& server) {
-    if (decided_) return link->close();
+  void turned_away(const std::string& sentence) override {
+    if (std::exchange(turned_away_, true) || link_) return;
+    loop_.after(options_.refusal_grace, [this, sentence] {
+      if (!link_) decide({own_.rank, ExitCode::bad_configuration, sentence});
+    });
+  }
+
+  void welcomed(std::shared_ptr<Link> link, const RankName& server) override {
+    if (over_) return link->close();
     link_ = std::move(link);
     server_ = server;
     link_->on_message = [this](const ControlMessage& message) { take(message); };
@@ -82,13 +72,8 @@ class ControlClient final : public ControlEnd {
     tick();
   }
 
-  void send(std::string frames) {
-    if (link_) return link_->send(std::move(frames));
-    waiting_ += frames;
-  }
-
   void tick() {
-    if (decided_ || done_) return;
+    if (over_ || !link_) return;
     const double now = steady_seconds();
     // Late by far: this process itself was stopped, and what rank 0 said meanwhile has yet to be read.
     if (now - last_tick_ > options_.heartbeat + options_.silent / 2) heard_ = now;
@@ -96,12 +81,12 @@ class ControlClient final : public ControlEnd {
     heard_ = std::max(heard_, link_->last_heard);
     if (now - heard_ >= options_.silent - options_.heartbeat)
       return lose_server(fmt::format("it said nothing for {:.0f} s", now - heard_));
-    send(write_message(callbacks_.pulse()));
+    link_->send(write_message(callbacks_.pulse()));
     loop_.after(options_.heartbeat, [this] { tick(); });
   }
 
   void take(const ControlMessage& message) {
-    if (decided_ || done_) return;
+    if (over_) return;
     switch (message.kind) {
       case Heartbeat::kind:
         read_message<Heartbeat>(message);
@@ -109,10 +94,10 @@ class ControlClient final : public ControlEnd {
       case Verdict::kind:
         return decide(read_message<Verdict>(message));
       case Farewell::kind:
-        done_ = true;
+        over_ = true;
         [[fallthrough]];
       case CallResult::kind:
-      case FoundValue::kind:
+      case Put::kind:
         return callbacks_.take(message);
       default:
         throw run_error("it sent a message of kind {}, which there is not", message.kind);
@@ -120,26 +105,26 @@ class ControlClient final : public ControlEnd {
   }
 
   void lose_server(const std::string& why) {
-    if (done_) return;
-    Verdict verdict{0, ExitCode::peer_failed,
-                    fmt::format("{} was lost: {}; look at its log and its machine.", server_.text(), why)};
+    if (over_) return;
+    const Verdict verdict{
+        0, ExitCode::peer_failed,
+        fmt::format("{} was lost: {}; look at its log and its machine.", server_.text(), why)};
     // Should it only have been stopped, it learns so.
     link_->send(write_message(FailureReport{FailureCause::server_lost, verdict.sentence}));
     decide(verdict);
   }
 
-  void decide(const Verdict& verdict) {
-    if (std::exchange(decided_, true)) return;
-    meeting_.stop();
+  void decide(const Verdict& verdict) override {
+    if (std::exchange(over_, true)) return;
+    stop_trying();
     callbacks_.take(message_of(verdict));
   }
 
   RankName server_;
-  MeetingClient meeting_;
   std::shared_ptr<Link> link_;
   std::string waiting_;  // frames from before the welcome
   double heard_ = 0;
-  bool refused_ = false;
+  bool turned_away_ = false;
 };
 
 }  // namespace

@@ -1,17 +1,49 @@
-// The messages of the control channel. Each is a struct with its kind and its fields (wire.h).
+// The messages of the control channel. Each is a struct with its kind and its fields (wire.h). It travels as a frame of three parts: the
+// length of its payload (4 bytes), the kind of message (1) and the payload.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "framework/ranks/control_frames.h"
 #include "framework/ranks/wire.h"
 
 namespace mulligan {
 
-inline constexpr std::uint32_t control_version = 2;
+inline constexpr std::size_t frame_header_bytes = 5;
+inline constexpr std::size_t largest_message = std::size_t{1} << 28;    // bytes of a payload
+inline constexpr std::size_t largest_handshake = std::size_t{1} << 12;  // before the handshake is done
+
+struct ControlMessage {
+  std::uint8_t kind = 0;
+  std::string payload;
+};
+
+// Throws run_error if the payload is larger than largest_message.
+std::string to_frame(std::uint8_t kind, std::string_view payload);
+
+// Finds messages in bytes that come in pieces of any size.
+class FrameReader {
+ public:
+  // Adds bytes.
+  void add(std::string_view bytes) { bytes_.append(bytes); }
+  // The next whole message, or nothing yet. Throws run_error if one is larger than allowed (known from its length, before its
+  // bytes are there). After that the reader must not be used.
+  std::optional<ControlMessage> next();
+  // Until this is called a payload has at most largest_handshake bytes.
+  void allow_large_messages() { most_ = largest_message; }
+
+ private:
+  std::string bytes_;
+  std::size_t read_ = 0;  // of bytes_
+  std::size_t most_ = largest_handshake;
+};
+
+inline constexpr std::uint32_t control_version = 3;
+inline constexpr std::size_t largest_text = largest_message - 1024;  // of a rank, within a message
 
 using Nonce = std::array<unsigned char, 32>;
 using Proof = std::array<unsigned char, 32>;  // HMAC-SHA256
@@ -101,43 +133,27 @@ enum WaitsIn : std::uint8_t {
   waits_in_communicator = 3,  // a call of the communicator's library
 };
 
-enum class CallKind : std::uint8_t { all_gather = 1, broadcast = 2, barrier = 3, consult = 4 };
-
 // A rank has reached its collective call number `sequence`.
 struct Arrival {
   static constexpr std::uint8_t kind = 6;
   std::uint64_t sequence = 0;
-  CallKind call = CallKind::barrier;
+  std::string call;  // HostGroup::call()
   std::string bytes;
   auto fields() { return std::tie(sequence, call, bytes); }
 };
 
-// All ranks have reached it. all_gather: bytes by rank; broadcast and consult: one; barrier: none.
+// The end of a call. From rank 0 to all: its answer, one part. Within rank 0 before that: the bytes of all, by rank.
 struct CallResult {
   static constexpr std::uint8_t kind = 7;
-  std::uint64_t sequence = 0;
   std::vector<std::string> parts;
-  auto fields() { return std::tie(sequence, parts); }
+  auto fields() { return std::tie(parts); }
 };
 
+// To rank 0, which passes it on to all.
 struct Put {
   static constexpr std::uint8_t kind = 8;
   std::string key, value;
   auto fields() { return std::tie(key, value); }
-};
-
-struct Get {
-  static constexpr std::uint8_t kind = 9;
-  std::uint64_t request = 0;
-  std::string key;
-  auto fields() { return std::tie(request, key); }
-};
-
-struct FoundValue {
-  static constexpr std::uint8_t kind = 10;
-  std::uint64_t request = 0;
-  std::string value;
-  auto fields() { return std::tie(request, value); }
 };
 
 enum class FailureCause : std::uint8_t {
@@ -153,6 +169,22 @@ struct FailureReport {
   FailureCause cause = FailureCause::own;
   std::string sentence;
   auto fields() { return std::tie(cause, sentence); }
+};
+
+// The reason that ended a run of several ranks, decided once by rank 0 and sent to all of them.
+struct Verdict {
+  static constexpr std::uint8_t kind = 12;
+  std::int32_t culprit = -1;              // its rank; -1: no single rank
+  ExitCode code = ExitCode::peer_failed;  // of the other ranks: peer_failed; bad_configuration if all
+                                          // disagree; interrupted if one was stopped
+  std::string sentence;
+  auto fields() { return std::tie(culprit, code, sentence); }
+
+  // The error that a rank ends with. The culprit of a failure has run_failed, unless it has an error of its own.
+  Error error_of(int rank) const {
+    const bool failed_itself = rank == culprit && code == ExitCode::peer_failed;
+    return Error(failed_itself ? ExitCode::run_failed : code, sentence);
+  }
 };
 
 // To rank 0: this rank is done. From rank 0: all ranks are done.

@@ -20,11 +20,12 @@ struct ControlOptions {
   double heartbeat = 1;
   double silent = 10;                           // a rank that sends nothing is lost
   double wedged = 60;                           // for a rank that does nothing while others wait for it
-  double first_step = 600;                      // the same before its first step and during LongWork
+  double first_step = 600;                      // the same before its first step and during long work
   double slow = 20;                             // then a rank that others wait for gets a warning
   double watchdog = 10;                         // the process ends this long after a verdict; 0: never
   std::filesystem::path error_file;             // TORCHELASTIC_ERROR_FILE; empty: none
   std::function<void(const std::string&)> log;  // lines for the log, on another thread; may be empty
+  std::function<void()> news;  // a value of put() or the verdict has come; on another thread; may be empty
 };
 
 // MULLIGAN_SECRET, or the first line of the file MULLIGAN_SECRET_FILE; empty if neither is set. Throws config_error if the file

@@ -2,6 +2,7 @@
 // sockets or a clock: the caller gives times in monotonic seconds.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,11 @@ class FaultWatch {
   // caller asks once per heartbeat. So limits are shorter by that, and findings come within them.
   FaultWatch(int ranks, const ControlOptions& options, double now);
 
-  // Bytes came from a rank.
-  void heard(int rank, double now) { ranks_[static_cast<std::size_t>(rank)].heard = now; }
+  // Bytes came from a rank at that time.
+  void heard(int rank, double time) {
+    double& last = ranks_[static_cast<std::size_t>(rank)].heard;
+    last = std::max(last, time);
+  }
   double last_heard(int rank) const { return ranks_[static_cast<std::size_t>(rank)].heard; }
   void report(int rank, const Heartbeat& heartbeat, double now);
   // This process itself was stopped for a while, so silence and counters until now prove nothing.

@@ -36,23 +36,22 @@ bool same(const Proof& a, const Proof& b) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-std::optional<std::uint32_t> version_of(const ControlMessage& message, std::uint8_t kind) {
-  if (message.kind != kind) return std::nullopt;
+// The message, if it is one of this program. Throws config_error if it is of another version.
+template <typename Message>
+std::optional<Message> read_ours(const ControlMessage& message, const std::string& who) {
+  ProtocolMark mark;
   try {
-    ProtocolMark mark;
     WireReader reader(message.payload);
     reader(mark);
-    return mark.is_ours() ? std::optional(mark.version) : std::nullopt;
+    if (message.kind != Message::kind || !mark.is_ours()) return std::nullopt;
+    if (mark.version == control_version) return from_wire<Message>(message.payload);
   } catch (const Error&) {
     return std::nullopt;
   }
-}
-
-std::string other_version(const std::string& who, std::uint32_t theirs) {
-  return fmt::format(
-      "{} speaks version {} of the control protocol and this process "
-      "version {}; start all ranks with the same build of mulligan.",
-      who, theirs, control_version);
+  throw config_error(
+      "{} speaks version {} of the control protocol and this process version {}; start all ranks with the "
+      "same build of mulligan.",
+      who, mark.version, control_version);
 }
 
 std::string run_text(const RunIdentity& run) {
@@ -93,37 +92,26 @@ Nonce random_nonce() {
 
 std::optional<Hello> answer_greeting(const ControlMessage& message, const RunIdentity& run,
                                      const RankName& own, const Nonce& nonce) {
-  const auto version = version_of(message, Greeting::kind);
-  if (!version) return std::nullopt;
-  if (*version != control_version) throw config_error("{}", other_version("rank 0", *version));
-  Greeting greeting;
-  try {
-    greeting = read_message<Greeting>(message);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+  const auto greeting = read_ours<Greeting>(message, "rank 0");
+  if (!greeting) return std::nullopt;
   Hello hello{{}, nonce, run, own, {}};
-  hello.proof = prove("rank", hello, greeting.nonce, run.secret);
+  hello.proof = prove("rank", hello, greeting->nonce, run.secret);
   return hello;
 }
 
 Judgement judge_hello(const ControlMessage& answer, const Nonce& greeted_with, const RunIdentity& run,
                       const std::string& from, bool on_loopback) {
   using Admission = Judgement::Admission;
-  const auto version = version_of(answer, Hello::kind);
   Hello unnamed;
   unnamed.name.rank = -1;
-  if (!version) return {Admission::stranger, false, unnamed, "it sent something else than a rank's answer"};
-  if (*version != control_version) {
-    return {Admission::refused, false, unnamed,
-            other_version(fmt::format("a process at {}", from), *version)};
-  }
-  Hello hello;
+  std::optional<Hello> read;
   try {
-    hello = read_message<Hello>(answer);
+    read = read_ours<Hello>(answer, fmt::format("a process at {}", from));
   } catch (const Error& error) {
-    return {Admission::stranger, false, unnamed, error.what()};
+    return {Admission::refused, false, unnamed, error.what()};
   }
+  if (!read) return {Admission::stranger, false, unnamed, "it sent something else than a rank's answer"};
+  const Hello& hello = *read;
   const auto rank = static_cast<std::uint32_t>(hello.name.rank);
   if (hello.name.host.size() > longest_host_name || rank >= (1U << 30)) {
     return {Admission::stranger, false, unnamed, "its name or number is too large"};

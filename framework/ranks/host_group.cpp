@@ -4,22 +4,23 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
 #include "framework/core/error.h"
+#include "framework/ranks/wire.h"
 
 namespace mulligan {
 namespace {
 
 class SingleGroup final : public HostGroup {
  public:
+  explicit SingleGroup(int world_size) : world_size_(world_size) {}
   int rank() const override { return 0; }
-  int world_size() const override { return 1; }
+  int world_size() const override { return world_size_; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
-  std::vector<std::string> all_gather(std::string_view bytes) override { return {std::string(bytes)}; }
-  std::string broadcast(std::string_view bytes) override { return std::string(bytes); }
-  void barrier() override {}
-  std::string consult(std::string_view bytes, const Answer& answer) override {
+  std::string call(std::string_view, std::string_view bytes, const Answer& answer) override {
+    if (world_size_ > 1) throw std::logic_error("a plan has no other ranks to talk to");
     return answer({std::string(bytes)});
   }
   void put(const std::string& key, std::string_view value) override {
@@ -34,11 +35,25 @@ class SingleGroup final : public HostGroup {
   }
 
  private:
+  const int world_size_;
   std::mutex mutex_;
   std::map<std::string, std::string> values_;
 };
 
 }  // namespace
+
+std::vector<std::string> HostGroup::all_gather(std::string_view bytes) {
+  return from_wire<std::vector<std::string>>(call("all_gather", bytes, to_wire<std::vector<std::string>>));
+}
+
+std::string HostGroup::broadcast(std::string_view bytes) {
+  return call("broadcast", rank() == 0 ? bytes : std::string_view(),
+              [](const std::vector<std::string>& all) { return all[0]; });
+}
+
+void HostGroup::barrier() {
+  call("barrier", {}, [](const std::vector<std::string>&) { return std::string(); });
+}
 
 void HostGroup::sum(std::span<double> values) {
   if (world_size() == 1) return;
@@ -71,54 +86,6 @@ bool HostGroup::any(bool value) {
   return sum[0] > 0;
 }
 
-namespace {
-
-constexpr std::size_t piece_bytes = std::size_t{1} << 19;  // below the largest message
-
-std::string_view piece_of(std::string_view bytes, std::size_t piece) {
-  const std::size_t begin = std::min(bytes.size(), piece * piece_bytes);
-  return bytes.substr(begin, piece_bytes);
-}
-
-}  // namespace
-
-std::vector<std::string> HostGroup::gather_texts(std::string_view text) {
-  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
-  bool more = true;
-  for (std::size_t piece = 0; more; ++piece) {
-    more = false;
-    const std::vector<std::string> pieces = all_gather(piece_of(text, piece));
-    for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
-      gathered[rank] += pieces[rank];
-      more = more || pieces[rank].size() == piece_bytes;
-    }
-  }
-  return gathered;
-}
-
-std::string HostGroup::consult(std::string_view bytes, const Answer& answer) {
-  const std::vector<std::string> all = all_gather(bytes);
-  return broadcast(rank() == 0 ? answer(all) : std::string());
-}
-
-// The first byte of what rank 0 says to a piece: whether it waits for more, or this is its answer.
-std::string HostGroup::consult_texts(std::string_view text, const Answer& answer) {
-  constexpr char goes_on = '+', is_answer = '=';
-  std::vector<std::string> gathered(static_cast<std::size_t>(world_size()));
-  for (std::size_t piece = 0;; ++piece) {
-    const std::string said = consult(piece_of(text, piece), [&](const std::vector<std::string>& pieces) {
-      bool more = false;
-      for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
-        gathered[rank] += pieces[rank];
-        more = more || pieces[rank].size() == piece_bytes;
-      }
-      return more ? std::string(1, goes_on) : is_answer + answer(gathered);
-    });
-    if (said.empty()) throw run_error("rank 0 sent an empty answer.");
-    if (said.front() == is_answer) return said.substr(1);
-  }
-}
-
 double HostGroup::sum_in_order(std::span<const double> values) {
   double sum = 0;
   const auto add = [&](const std::vector<std::string>& all) {
@@ -131,23 +98,13 @@ double HostGroup::sum_in_order(std::span<const double> values) {
     }
     return std::string(reinterpret_cast<const char*>(&sum), sizeof sum);
   };
-  const std::string added =
-      consult_texts({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, add);
+  const std::string added = consult({reinterpret_cast<const char*>(values.data()), values.size_bytes()}, add);
   std::memcpy(&sum, added.data(), std::min(added.size(), sizeof sum));
   return sum;
 }
 
-std::string HostGroup::broadcast_text(const std::string& text) {
-  std::string whole;
-  for (std::size_t piece = 0;; ++piece) {
-    const std::string part = broadcast(piece_of(text, piece));
-    whole += part;
-    if (part.size() < piece_bytes) return whole;
-  }
-}
-
-std::unique_ptr<HostGroup> make_single_group() {
-  return std::make_unique<SingleGroup>();
+std::unique_ptr<HostGroup> make_single_group(int world_size) {
+  return std::make_unique<SingleGroup>(world_size);
 }
 
 }  // namespace mulligan

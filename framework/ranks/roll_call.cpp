@@ -1,6 +1,7 @@
 #include "framework/ranks/roll_call.h"
 
 #include <algorithm>
+#include <set>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -10,8 +11,6 @@
 
 namespace mulligan {
 namespace {
-
-constexpr const char* not_set = "(not set)";
 
 std::string name(const std::vector<RollCallEntry>& ranks, std::size_t rank) {
   return RankName{static_cast<int>(rank), ranks[rank].host, ranks[rank].process}.text();
@@ -23,36 +22,28 @@ std::string quoted(const std::string& value) {
                                  : fmt::format("'{}...'", printable(value.substr(0, longest)));
 }
 
-// What a rank states of `what`. Ranks of one build state nearly the same list: it is mostly at `likely`.
-const Fact* find(const RollCallEntry& entry, const std::string& what, std::size_t likely) {
-  if (likely < entry.facts.size() && entry.facts[likely].what == what) return &entry.facts[likely];
+std::string value_of(const RollCallEntry& entry, const std::string& what) {
   const auto found = std::ranges::find(entry.facts, what, &Fact::what);
-  return found == entry.facts.end() ? nullptr : &*found;
-}
-
-// Between rank 0 and another, in a fact that either of them states.
-std::optional<std::string> difference_in(const std::vector<RollCallEntry>& ranks, std::size_t rank,
-                                         const std::string& what, const Fact* first, const Fact* own) {
-  const std::string value = first ? first->value : not_set, other = own ? own->value : not_set;
-  if (value == other) return std::nullopt;
-  return fmt::format("{} and {} differ in {}: {} and {}; start all ranks with the same.", name(ranks, 0),
-                     name(ranks, rank), printable(what), quoted(value), quoted(other));
+  return found == entry.facts.end() ? "(not set)" : found->value;
 }
 
 }  // namespace
 
 std::optional<std::string> first_difference(const std::vector<RollCallEntry>& ranks) {
-  for (std::size_t fact = 0; !ranks.empty() && fact < ranks[0].facts.size(); ++fact) {
-    const Fact& first = ranks[0].facts[fact];
-    for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-      const Fact* own = find(ranks[rank], first.what, fact);
-      if (auto sentence = difference_in(ranks, rank, first.what, &first, own)) return sentence;
+  std::vector<std::string> stated;  // by any rank, rank 0 first
+  std::set<std::string> seen;
+  for (const RollCallEntry& entry : ranks) {
+    for (const Fact& fact : entry.facts) {
+      if (seen.insert(fact.what).second) stated.push_back(fact.what);
     }
   }
-  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
-    for (const Fact& own : ranks[rank].facts) {
-      if (find(ranks[0], own.what, 0)) continue;
-      if (auto sentence = difference_in(ranks, rank, own.what, nullptr, &own)) return sentence;
+  for (const std::string& what : stated) {
+    const std::string first = value_of(ranks[0], what);
+    for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+      const std::string other = value_of(ranks[rank], what);
+      if (first == other) continue;
+      return fmt::format("{} and {} differ in {}: {} and {}; start all ranks with the same.", name(ranks, 0),
+                         name(ranks, rank), printable(what), quoted(first), quoted(other));
     }
   }
   return std::nullopt;
@@ -66,7 +57,7 @@ void call_roll(HostGroup& group, std::vector<Fact> facts) {
     return std::string(std::ranges::count(digests, digest) == std::ssize(digests) ? "yes" : "");
   };
   if (!group.consult(digest, all_agree).empty()) return;
-  const std::string sentence = group.consult_texts(to_wire(entry), [](const std::vector<std::string>& texts) {
+  const std::string sentence = group.consult(to_wire(entry), [](const std::vector<std::string>& texts) {
     std::vector<RollCallEntry> ranks;
     for (const std::string& text : texts) ranks.push_back(from_wire<RollCallEntry>(text));
     return first_difference(ranks).value_or("");

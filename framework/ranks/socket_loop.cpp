@@ -307,13 +307,17 @@ bool names_this_machine(const std::string& host) {
                      [](const auto& one) { return is_own_address(one.endpoint().address()); });
 }
 
-SocketLoop::SocketLoop(double silent_seconds) : implementation_(new Implementation(silent_seconds)) {
+std::thread start_thread(std::function<void()> work) {
   try {
-    implementation_->thread = std::thread([this] { implementation_->context.run(); });
+    return std::thread(std::move(work));
   } catch (const std::system_error& error) {
     throw run_error("the system refuses a thread ({}); allow this user more of them (ulimit -u).",
                     error.code().message());
   }
+}
+
+SocketLoop::SocketLoop(double silent_seconds) : implementation_(new Implementation(silent_seconds)) {
+  implementation_->thread = start_thread([this] { implementation_->context.run(); });
 }
 
 SocketLoop::~SocketLoop() {

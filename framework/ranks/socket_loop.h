@@ -6,10 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "framework/core/steady_time.h"
-#include "framework/ranks/control_frames.h"
+#include "framework/ranks/control_messages.h"
 
 namespace mulligan {
 
@@ -43,6 +44,9 @@ class Link {
 // Whether a name or an address leads to this machine: the loopback, or an address of one of the interfaces. It asks the
 // resolver, which may take a moment. False if the resolver knows nothing.
 bool names_this_machine(const std::string& host);
+
+// Throws run_error if the system refuses a thread.
+std::thread start_thread(std::function<void()> work);
 
 class SocketLoop {
  public:

@@ -33,8 +33,6 @@ void find_users_secret(const LaunchEnvironment& environment, ControlOptions& opt
 
 }  // namespace
 
-RunRanks::RunRanks() : given_(make_single_group()) {}
-
 RunRanks::RunRanks(std::unique_ptr<HostGroup> group) : given_(std::move(group)) {}
 
 RunRanks::RunRanks(const std::string& launcher, const std::function<void(const std::string&)>& log)
@@ -120,7 +118,9 @@ void RunRanks::note_restarts(std::int64_t restarts) {
 
 std::shared_ptr<const void> RunRanks::patience() {
   if (!channel_) return {};
-  return std::make_shared<const LongWork>(channel_->progress());
+  RankProgress& progress = channel_->progress();
+  ++progress.long_works;
+  return {&progress, [](RankProgress* of) { --of->long_works; }};
 }
 
 void RunRanks::require_running() {
@@ -134,29 +134,23 @@ void RunRanks::note_step() {
 }
 
 void RunRanks::run(const std::function<void()>& work) {
-  if (!channel_) {
-    try {
-      return work();
-    } catch (const TransferFailure&) {
-      const auto verdict = alone_ ? alone_->verdict() : std::nullopt;
-      if (verdict) throw verdict->error_of(0);  // which aborted the transfer
-      throw;
-    }
-  }
   try {
     work();
   } catch (const TransferFailure& error) {
-    throw channel_->report_failure(error, FailureCause::communication);
+    if (channel_) throw channel_->report_failure(error, FailureCause::communication);
+    const auto verdict = alone_ ? alone_->verdict() : std::nullopt;
+    if (verdict) throw verdict->error_of(0);  // which aborted the transfer
+    throw;
   } catch (const Error& error) {
-    if (error.code() == ExitCode::interrupted && agreed_stop_) {
-      channel_->finish();
-      throw;
-    }
-    throw channel_->report_failure(error);
+    if (!channel_) throw;
+    if (error.code() != ExitCode::interrupted || !agreed_stop_) throw channel_->report_failure(error);
+    channel_->finish();
+    throw;
   } catch (const std::exception& error) {
-    throw channel_->report_failure(run_error("{}", error.what()));
+    if (channel_) throw channel_->report_failure(run_error("{}", error.what()));
+    throw;
   }
-  channel_->finish();
+  if (channel_) channel_->finish();
 }
 
 }  // namespace mulligan

@@ -20,10 +20,8 @@ struct DataIdentity;
 
 class RunRanks {
  public:
-  // A run of this process alone.
-  RunRanks();
-  // Of these, which have met.
-  explicit RunRanks(std::unique_ptr<HostGroup> group);
+  // A run of these, which have met; without any, of this process alone.
+  explicit RunRanks(std::unique_ptr<HostGroup> group = make_single_group());
   // As the environment says, or `launcher` (find_launch). Meets the others, which takes until the last has
   // come; lines about that go to `log`. Throws Error.
   RunRanks(const std::string& launcher, const std::function<void(const std::string&)>& log);

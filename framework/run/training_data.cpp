@@ -123,7 +123,7 @@ LoaderOptions loader_options(const RunConfig& config, const TrainingData& data, 
 TextOverlap overlap_with_validation(const RunConfig& config, const std::vector<std::filesystem::path>& shards,
                                     const ValidationSet& validation, HostGroup& group, RunLog& log) {
   const OverlapRanks ranks{group.rank(), group.world_size(),
-                           [&](std::string_view text) { return group.gather_texts(text); }};
+                           [&](std::string_view text) { return group.all_gather(text); }};
   const TextOverlap overlap = find_text_overlap(
       shards, validation.files, validation.tokenizer ? &*validation.tokenizer : nullptr, ranks);
   log.print("overlap: {}", overlap.text());

@@ -43,8 +43,8 @@ void share_resume_point(ResumePoint& resume, HostGroup& group) {
   resume.in_place = group.agree(resume.in_place) != 0;
   if (!has) return;
   const bool first = group.rank() == 0;
-  const std::string path = group.broadcast_text(first ? resume.checkpoint->path.string() : "");
-  const std::string manifest = group.broadcast_text(first ? to_json(resume.checkpoint->manifest) : "");
+  const std::string path = group.broadcast(first ? resume.checkpoint->path.string() : "");
+  const std::string manifest = group.broadcast(first ? to_json(resume.checkpoint->manifest) : "");
   if (first) return;
   resume.checkpoint = Checkpoint{path, manifest_from_json(manifest, path), {}};
 }

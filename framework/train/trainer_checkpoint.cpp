@@ -56,7 +56,7 @@ void Trainer::require_equal_replicas() {
     store.download(name, bytes);
     masters.update(std::span<const std::byte>(bytes));
   }
-  const std::vector<std::string> all = group.gather_texts(masters.hex());
+  const std::vector<std::string> all = group.all_gather(masters.hex());
   // The first of those that are equally common.
   const std::string& common = *std::ranges::max_element(
       all, {}, [&](const std::string& digest) { return std::ranges::count(all, digest); });
@@ -135,7 +135,7 @@ void Trainer::save_before_stopping() {
 void Trainer::stop_early(int signal) {
   save_before_stopping();
   // What the first rank writes is written, and the others know where.
-  const std::string checkpoint = ranks_.group().broadcast_text(last_checkpoint_.string());
+  const std::string checkpoint = ranks_.group().broadcast(last_checkpoint_.string());
   ranks_.note_agreed_stop();
   throw Error(ExitCode::interrupted,
               fmt::format("stopped by {} after step {}; the checkpoint is '{}'; continue with "

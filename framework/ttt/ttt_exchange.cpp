@@ -46,7 +46,7 @@ void TttScorer::exchange(const LanePlan::Stretch& stretch) {
   const Json own = {{"batches", now_.pending},
                     {"invalid", invalid_reason_},
                     {"events", std::exchange(buffered_events_, {})}};
-  const std::vector<std::string> texts = setup_.communicator->group().gather_texts(own.dump());
+  const std::vector<std::string> texts = setup_.communicator->group().all_gather(own.dump());
   for (std::int64_t other = 0; other < world_size(); ++other) {
     std::map<std::int64_t, TttBatchReport> batches;
     std::vector<TttEvent> events;

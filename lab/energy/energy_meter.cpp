@@ -127,7 +127,7 @@ void EnergyObserver::at_end(const ObservedRun& run) {
   if (!run.loaded.config.metrics.energy) return;
   std::vector<RankReading> readings;
   const RankReading own{meter_.reading(), run.ranks.group().local_rank() == 0};
-  for (const std::string& text : run.ranks.group().gather_texts(to_text(own)))
+  for (const std::string& text : run.ranks.group().all_gather(to_text(own)))
     readings.push_back(rank_reading_of(text));
   total_ = total(readings);
   tokens_ = run.tokens - first_tokens_;

@@ -44,7 +44,7 @@ void run(const LaunchArguments& arguments) {
     fmt::print("{}", format_launch_plan(plan));
     return;
   }
-  const LaunchOutcome outcome = run_guarded([&](const GuardLine& guard) { return supervise(plan, guard); });
+  const LaunchOutcome outcome = run_guarded([&](int guard) { return supervise(plan, guard); });
   if (outcome.code != 0) throw Error(static_cast<ExitCode>(outcome.code), outcome.sentence);
 }
 

@@ -82,12 +82,12 @@ void write_all(int descriptor, std::string_view bytes) {
   }
 }
 
-[[noreturn]] void be_supervisor(int line, const std::function<LaunchOutcome(const GuardLine&)>& supervise) {
+[[noreturn]] void be_supervisor(int line, const std::function<LaunchOutcome(int guard)>& supervise) {
   ::setpgid(0, 0);  // a terminal's ^C goes to the guard alone, which passes it on
   LaunchOutcome outcome;
   try {
     adopt_orphans();
-    outcome = supervise(GuardLine(line));
+    outcome = supervise(line);
   } catch (const Error& error) {
     outcome = {static_cast<int>(error.code()), error.what()};
   } catch (const std::exception& error) {
@@ -130,16 +130,16 @@ LaunchOutcome be_guard(int line, pid_t supervisor) {
 
 }  // namespace
 
-int GuardLine::next_signal() const {
+int next_signal(int guard) {
   char signal = 0;
-  const ssize_t count = ::recv(descriptor_, &signal, 1, MSG_DONTWAIT);
+  const ssize_t count = ::recv(guard, &signal, 1, MSG_DONTWAIT);
   if (count == 1) return signal;
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
   kill_descendants();
   ::_exit(static_cast<int>(ExitCode::run_failed));
 }
 
-LaunchOutcome run_guarded(const std::function<LaunchOutcome(const GuardLine&)>& supervise) {
+LaunchOutcome run_guarded(const std::function<LaunchOutcome(int guard)>& supervise) {
   const StopSignals signals(FurtherSignals::noted);
   adopt_orphans();
   int ends[2];

@@ -16,25 +16,17 @@ namespace mulligan {
 // waits for a device or a network file system.
 bool kill_descendants();
 
-// The supervisor's connection to the guard.
-class GuardLine {
- public:
-  explicit GuardLine(int descriptor) : descriptor_(descriptor) {}
-  int descriptor() const { return descriptor_; }  // for poll()
-  // The next signal that asked for an end, 0 for none so far. If the guard is gone, kills all ranks and ends the process.
-  int next_signal() const;
-
- private:
-  int descriptor_;
-};
+// Of the supervisor's connection to the guard: the next signal that asked for an end, 0 for none so far. If the guard is gone, kills all
+// ranks and ends the process.
+int next_signal(int guard);
 
 // Runs `supervise` in a process of its own, with every signal blocked, and returns its outcome; a thrown Error is an outcome,
 // too. When this returns, no process that `supervise` started is left. Takes over signals (StopSignals); signals to the
 // supervisor itself have no effect.
-LaunchOutcome run_guarded(const std::function<LaunchOutcome(const GuardLine&)>& supervise);
+LaunchOutcome run_guarded(const std::function<LaunchOutcome(int guard)>& supervise);
 
 // Starts the ranks of `plan`, passes signals on, ends all ranks when one fails, and starts them again up to
 // plan.restarts times where that may help. Throws config_error and run_error where nothing can be started.
-LaunchOutcome supervise(const LaunchPlan& plan, const GuardLine& guard);
+LaunchOutcome supervise(const LaunchPlan& plan, int guard);
 
 }  // namespace mulligan

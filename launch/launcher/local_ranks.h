@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,15 +15,6 @@
 #include "launch/launcher/rank_output.h"
 
 namespace mulligan {
-
-// Starts the command of `plan` in a group of its own, bound to the CPUs of `rank`, with the usual signals and /dev/null as its
-// standard input. Its output goes to `output`. It is killed when the calling thread ends. With `terminals`, a stream that is a
-// terminal here is one for the process, too. Throws run_error if the system refuses, config_error if there is no such program.
-pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector<std::string>& environment,
-                 const LaunchConsole& console, bool terminals, RankOutput& output);
-
-// Gives a rank's terminal the size of this process's. `descriptor`: this process's side of it.
-void copy_terminal_size(int descriptor);
 
 // After a rank's failure, the time for the others to notice and report it themselves.
 inline constexpr std::chrono::seconds kOwnVerdict{2};
@@ -39,7 +31,7 @@ class LocalRanks {
   void forward(int signal);
   // A rank has failed on this or another node: the others have kOwnVerdict, then get SIGTERM, then have kSaving.
   void stop();
-  void kill_all();
+  void kill_all() { send(SIGKILL); }
 
   // The descriptors for poll(), and reads them. Nothing is read while the console is full.
   void watch(std::vector<pollfd>& descriptors) const;

@@ -296,12 +296,10 @@ class FailingGroup final : public HostGroup {
   int world_size() const override { return 1; }
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
-  std::vector<std::string> all_gather(std::string_view bytes) override {
-    if (asked_++ == steps_) throw run_error("the cable was pulled.");
-    return self_->all_gather(bytes);
+  std::string call(std::string_view name, std::string_view bytes, const Answer& answer) override {
+    if (name == "consult" && asked_++ == steps_) throw run_error("the cable was pulled.");
+    return self_->call(name, bytes, answer);
   }
-  std::string broadcast(std::string_view bytes) override { return self_->broadcast(bytes); }
-  void barrier() override {}
   void put(const std::string& key, std::string_view value) override { self_->put(key, value); }
   std::string get(const std::string& key, double seconds) override { return self_->get(key, seconds); }
 

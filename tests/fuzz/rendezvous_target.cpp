@@ -7,7 +7,6 @@
 #include "framework/core/printable.h"
 #include "framework/ranks/handshake.h"
 #include "framework/ranks/roll_call.h"
-#include "framework/ranks/verdict.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace mulligan::fuzz {
@@ -60,8 +59,8 @@ void read_frames(std::string_view input) {
   for (std::size_t i = 0; i < whole.size(); ++i) {
     require(whole[i].payload == pieces[i].payload, "pieces change a message");
     require(large || whole[i].payload.size() <= largest_handshake, "a message is too large");
-    read_any<Greeting, Hello, Welcome, Refusal, Heartbeat, Arrival, CallResult, Put, Get, FoundValue,
-             FailureReport, Verdict, Farewell>(whole[i]);
+    read_any<Greeting, Hello, Welcome, Refusal, Heartbeat, Arrival, CallResult, Put, FailureReport, Verdict,
+             Farewell>(whole[i]);
     FrameReader again;
     again.allow_large_messages();
     again.add(to_frame(whole[i].kind, whole[i].payload));

@@ -1,26 +1,14 @@
 #!/usr/bin/env bash
 # mulligan launch, with shell scripts as ranks: exit codes and the sentence that names the root cause, restarts, signals.
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-
-# A rank that does what its variable says: RANK_2="exit 3".
-cat >act.sh <<'SH'
-#!/usr/bin/env bash
-action=RANK_$RANK
-echo "$MULLIGAN_RESTART_COUNT" >>attempts_$RANK
-# None acts before all are there.
-for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
-  until grep -qs "^$MULLIGAN_RESTART_COUNT$" attempts_$rank; do sleep 0.05; done
-done
-eval "${!action:-true}"
-SH
-chmod +x act.sh
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
+make_act
 long="sleep 60 & trap 'kill %1; exit 4' TERM; wait"
 
 # launch WHAT CODE [OPTION...]: three ranks end with that exit code; what the launcher printed is in end.err.
 launch() {
   local what=$1 code=$2
   shift 2
-  rm -f attempts_*
+  rm -f said_*
   "$mulligan" launch --nproc-per-node 3 --log-dir logs "$@" -- ./act.sh >end.out 2>end.err
   check_equal "$what: exit code" "$code" $?
   sentence=$(grep '^mulligan: ' end.err)
@@ -35,12 +23,12 @@ check_contains "what it said is repeated" "exit code 1 (the disk is full);" "$se
 RANK_1='kill -SEGV $$' RANK_2=$long launch "a signal" 1
 check_contains "a signal is named" "rank 1 on $(uname -n) was ended by SIGSEGV" "$sentence"
 RANK_0="exit 4" RANK_1="exit 4" RANK_2="exit 4" launch "stopped by themselves" 4 --max-restarts 2
-check_equal "stopped by themselves: no restart" 1 "$(wc -l <attempts_0)"
+check_equal "stopped by themselves: no restart" 1 "$(wc -l <said_0)"
 RANK_1='((MULLIGAN_RESTART_COUNT == 2)) || exit 1' launch "two restarts" 0 --max-restarts 2
-check_equal "two restarts: of all ranks, counted" "0 1 2 0 1 2 0 1 2 " "$(cat attempts_? | tr '\n' ' ')"
+check_equal "two restarts: of all ranks, counted" "0 1 2 0 1 2 0 1 2 " "$(cut -d' ' -f1 said_? | tr '\n' ' ')"
 check "two restarts: each attempt has its logs" test -s logs/attempt_2/rank_0002.log
 RANK_1='exit 6' launch "no restart left" 6 --max-restarts 1
-check_equal "no restart left: attempts" 2 "$(wc -l <attempts_1)"
+check_equal "no restart left: attempts" 2 "$(wc -l <said_1)"
 
 # Signals. Each rank writes what it gets.
 cat >obey.sh <<'SH'

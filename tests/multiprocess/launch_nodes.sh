@@ -1,21 +1,10 @@
 #!/usr/bin/env bash
 # mulligan launch on several nodes, each of them here a launcher of its own on the loopback, with shell scripts as ranks:
 # they meet, stop and restart together and end alike.
-source "$(dirname "${BASH_SOURCE[0]}")/../end_to_end/cli_checks.bash"
-
-cat >act.sh <<'SH'
-#!/usr/bin/env bash
-action=RANK_$RANK
-echo "$MULLIGAN_RESTART_COUNT $MASTER_ADDR:$MASTER_PORT $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK" >>said_$RANK
-# None acts before all are there.
-for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
-  until grep -qs "^$MULLIGAN_RESTART_COUNT " said_$rank; do sleep 0.05; done
-done
-eval "${!action:-true}"
-SH
-chmod +x act.sh
-export MULLIGAN_SECRET=of-this-test
+source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
+make_act
 long="sleep 60 & trap 'kill %1; exit 4' TERM; wait"
+export MULLIGAN_SECRET=of-this-test
 # A port of this process's own, and 17 after it.
 first_port=$((20000 + $$ % 1000 * 20))
 

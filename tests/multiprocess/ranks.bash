@@ -67,6 +67,21 @@ over_nccl=("${emulated[@]}" --set backend.emulated_driver="$build/tests/stub/lib
 tiny_over_nccl=("${over_nccl[@]}" --set run.determinism=world --set train.warmup.steps=0 --set train.log_every=1
   --set train.tokens_per_step=64 --set train.sequence_length=16)
 
+# make_act: a rank act.sh, which does what its variable says (RANK_2="exit 3") once all are there. It writes to said_RANK.
+make_act() {
+  cat >act.sh <<'SH'
+#!/usr/bin/env bash
+action=RANK_$RANK
+echo "$MULLIGAN_RESTART_COUNT $MASTER_ADDR:$MASTER_PORT $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK" >>said_$RANK
+# None acts before all are there.
+for ((rank = 0; rank < WORLD_SIZE; ++rank)); do
+  until grep -qs "^$MULLIGAN_RESTART_COUNT " said_$rank; do sleep 0.05; done
+done
+eval "${!action:-true}"
+SH
+  chmod +x act.sh
+}
+
 # A free port below those that the system gives away. Ranks try it before their rank 0 listens there. It must not be a port of
 # another run's ranks, which take the first connection for their peer.
 free_port() {

@@ -28,18 +28,7 @@ for who in 0 1 both; do
   resumes_to "SIGTERM to $who" "stopped_$who" "$straight" "${long[@]}"
 done
 
-# Before the first step.
-port=$(free_port)
-be_rank 1 2 "$port"
-"${rank[@]}" train run.toml --set run.directory=other --set train.steps=7 >rank.1 2>&1 &
-be_rank 0 2 "$port"
-"${rank[@]}" train run.toml --set run.directory=other >rank.0 2>&1
-check_equal "another configuration: exit 2" 2 $?
-wait
-check_contains "the difference is named" "train.steps: '12' and '7'" "$(tail -n 1 rank.0)"
-check_contains "on both ranks" "train.steps: '12' and '7'" "$(tail -n 1 rank.1)"
-check_equal "and nothing was made" "" "$(ls other 2>/dev/null)"
-
+# Before the first step. Another configuration: train_refusals.sh.
 mkdir bad && cp data/* bad/ && shard=$(ls bad/*_train_*.bin | head -n 1)
 printf '\377\377' | dd of="$shard" bs=1 seek=5000 conv=notrunc status=none
 port=$(free_port)

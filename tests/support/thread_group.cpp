@@ -30,17 +30,15 @@ class ThreadGroup final : public HostGroup {
   int local_rank() const override { return rank_; }
   int local_size() const override { return size_; }
 
-  std::vector<std::string> all_gather(std::string_view bytes) override {
-    const std::string call = fmt::format("call {} of rank ", calls_++);
-    put(call + std::to_string(rank_), bytes);
+  std::string call(std::string_view, std::string_view bytes, const Answer& answer) override {
+    const std::string key = fmt::format("call {} of rank ", calls_++), answered = key + "0, answered";
+    put(key + std::to_string(rank_), bytes);
+    if (rank_ > 0) return get(answered, kLongest);
     std::vector<std::string> all;
-    for (int other = 0; other < size_; ++other) all.push_back(get(call + std::to_string(other), kLongest));
-    return all;
+    for (int other = 0; other < size_; ++other) all.push_back(get(key + std::to_string(other), kLongest));
+    put(answered, answer(all));
+    return get(answered, kLongest);
   }
-  std::string broadcast(std::string_view bytes) override {
-    return all_gather(rank_ == 0 ? bytes : std::string_view())[0];
-  }
-  void barrier() override { all_gather({}); }
 
   void put(const std::string& key, std::string_view value) override {
     const std::lock_guard lock(state_->mutex);

@@ -1,4 +1,4 @@
-// The nccl communicator on a library that is slow, fails and hangs; NCCL's stub names call and argument of a misuse.
+// The nccl communicator on a library that fails and hangs; NCCL's stub names call and argument of a misuse.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -15,57 +15,9 @@ namespace {
 
 const CommunicatorWorld kWorld{"nccl", "stub", 2};
 
-struct Rank {
-  explicit Rank(HostGroup& group, const std::string& keys = "")
-      : backend(make_backend(kWorld)),
-        store(*backend),
-        communicator(make_communicator(kWorld, group, *backend, keys)) {
-    store.create("x", TensorType(MLG_F32, {1000}));
-    store.upload("x", std::vector<float>(1000, 1));
-    batch = communicator->prepare(store, {{Collective::all_reduce, "x", "x", 1000, 0}});
-  }
-  std::unique_ptr<Backend> backend;
-  TensorStore store;
-  std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<TransferBatch> batch;
+struct Rank : WorldRank {
+  explicit Rank(HostGroup& group) : WorldRank(kWorld, group) {}
 };
-
-StubNccl slow(int milliseconds) {
-  StubNccl wanted;
-  wanted.slow_milliseconds = milliseconds;
-  return wanted;
-}
-
-TEST(NcclCommunicator, ALibraryThatTakesItsTimeIsAskedAgain) {
-  const StubFaults faults(slow(20));
-  expect_ranks(2, [](HostGroup& group) {
-    Rank rank(group);
-    for (int turn = 0; turn < 3; ++turn) {
-      rank.batch->submit();
-      rank.batch->join();
-    }
-    EXPECT_EQ(rank.store.download_as<float>("x"), std::vector<float>(1000, 8));
-    EXPECT_EQ(rank.communicator->transfers().completed, 3u);
-    group.barrier();
-  });
-}
-
-TEST(NcclCommunicator, ALibraryThatNeverTakesABatchIsGivenUpAtTheTimeout) {
-  expect_ranks(2, [](HostGroup& group) {
-    Rank rank(group, "timeout = 0.2");
-    group.barrier();
-    {
-      const StubFaults faults(slow(60000));
-      rank.batch->submit();
-      group.barrier();
-    }
-    const std::string text = sentence_of([&] { rank.batch->join(); });
-    EXPECT_TRUE(text.find("NCCL did not take a batch of transfers within 0.2 s") != std::string::npos ||
-                text.find("could not take a batch") != std::string::npos)
-        << text;
-    group.barrier();
-  });
-}
 
 TEST(NcclCommunicator, RanksThatDoNotComeAreMissedInTime) {
   ThreadGroups groups(2);
@@ -99,8 +51,7 @@ TEST(NcclCommunicator, AbortEndsATransferThatHangsAndTheDeviceGoesOn) {
   const StubFaults faults(wanted);
   expect_ranks(2, [](HostGroup& group) {
     Rank rank(group);
-    rank.batch->submit();
-    rank.batch->join();
+    rank.batch->run();
     EXPECT_EQ(rank.communicator->transfers().completed, 0u);
     group.barrier();
     std::thread other([&] { rank.communicator->abort(); });
@@ -195,16 +146,8 @@ TEST(NcclCommunicator, AnOldLibraryIsRefused) {
   StubNccl wanted;
   wanted.version = 21602;
   const StubFaults faults(wanted);
-  ThreadGroups groups(1);
-  const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
-  EXPECT_TRUE(contains(text, "NCCL 2.16 was found; install NCCL 2.18 or newer"));
-}
-
-TEST(NcclCommunicator, MemoryThatIsNoGpusIsRefused) {
-  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-  ThreadGroups groups(1);
-  const std::string text = sentence_of([&] { make_communicator(kWorld, groups.group(0), *backend); });
-  EXPECT_TRUE(contains(text, "'nccl' moves memory of a GPU"));
+  EXPECT_TRUE(refuses([&] { make_communicator(kWorld, *make_single_group(), *backend); },
+                      "NCCL 2.16 was found; install NCCL 2.18 or newer"));
 }
 
 struct Difference {
@@ -273,87 +216,84 @@ TEST(NcclMisuse, OfCollectivesThatDifferBetweenRanksNamesThem) {
 }
 
 // The library's functions as the plugin has them, of one rank.
-class OneRank : public testing::Test {
- protected:
+struct OneRank {
   using Handle = void*;
   OneRank() {
-    backend_ = make_backend(kWorld);
-    library_ = dlopen(stub_nccl_library().c_str(), RTLD_NOW);
     nccl_ranks::UniqueId id{};
     nccl_ranks::CommConfig config;
     call("ncclGetUniqueId", &id);
     function<int(Handle*, int, nccl_ranks::UniqueId, int, nccl_ranks::CommConfig*)>("ncclCommInitRankConfig")(
-        &comm_, 1, id, 0, &config);
+        &comm, 1, id, 0, &config);
     int state = nccl_ranks::kInProgress;
-    while (state == nccl_ranks::kInProgress) call("ncclCommGetAsyncError", comm_, &state);
+    while (state == nccl_ranks::kInProgress) call("ncclCommGetAsyncError", comm, &state);
     EXPECT_EQ(state, nccl_ranks::kSuccess);
   }
-  ~OneRank() override {
-    if (comm_) call("ncclCommDestroy", comm_);
-    dlclose(library_);
+  ~OneRank() {
+    if (comm) call("ncclCommDestroy", comm);
+    dlclose(library);
   }
   template <typename Signature>
   Signature* function(const char* name) {
-    return reinterpret_cast<Signature*>(dlsym(library_, name));
+    return reinterpret_cast<Signature*>(dlsym(library, name));
   }
   template <typename... Arguments>
   int call(const char* name, Arguments... arguments) {
     return function<int(Arguments...)>(name)(arguments...);
   }
-  // What an all_reduce within a group says.
-  std::string all_reduce(const void* from, void* to, std::size_t count) {
+  // What a transfer within a group says. `last`: the operation or root.
+  std::string transfer(const char* name, const void* from, void* to, std::size_t count, int dtype, int last) {
     call("ncclGroupStart");
-    const int result =
-        function<int(const void*, void*, std::size_t, int, int, Handle, void*)>("ncclAllReduce")(
-            from, to, count, nccl_ranks::kFloat32, nccl_ranks::kSum, comm_, backend_->queue().stream);
+    const int result = function<int(const void*, void*, std::size_t, int, int, Handle, void*)>(name)(
+        from, to, count, dtype, last, comm, backend->queue().stream);
     call("ncclGroupEnd");
     return said(result);
+  }
+  std::string all_reduce(const void* from, void* to) {
+    return transfer("ncclAllReduce", from, to, 1000, nccl_ranks::kFloat32, nccl_ranks::kSum);
   }
   std::string said(int result) {
     return result == 0 ? "" : function<const char*(int)>("ncclGetErrorString")(result);
   }
 
-  const StubFaults fresh_{StubNccl{}};
-  std::unique_ptr<Backend> backend_;
-  void* library_ = nullptr;
-  Handle comm_ = nullptr;
+  const StubFaults fresh{StubNccl{}};
+  std::unique_ptr<Backend> backend = make_backend(kWorld);
+  const DeviceBuffer x = backend->allocate(4000);
+  void* library = dlopen(stub_nccl_library().c_str(), RTLD_NOW);
+  Handle comm = nullptr;
 };
 
-// The library keeps the sentence of the first misuse, so each has a test of its own.
-TEST_F(OneRank, MemoryOfTheHostIsNamed) {
-  const DeviceBuffer x = backend_->allocate(4000);
-  EXPECT_EQ(all_reduce(x.address(), x.address(), 1000), "");
-  std::vector<float> host(1000);
-  EXPECT_EQ(all_reduce(host.data(), x.address(), 1000),
-            "invalid usage: ncclAllReduce: argument sendbuff takes 4000 bytes where nothing was allocated");
-}
-TEST_F(OneRank, AShortBufferIsNamed) {
-  const DeviceBuffer x = backend_->allocate(4000), y = backend_->allocate(3996);
-  EXPECT_EQ(
-      all_reduce(x.address(), y.address(), 1000),
-      "invalid usage: ncclAllReduce: argument recvbuff takes 4000 bytes, 0 bytes into an allocation of 3996");
-}
-TEST_F(OneRank, AFreedBufferIsNamed) {
-  const DeviceBuffer x = backend_->allocate(4000);
-  void* gone = backend_->allocate(4000).address();
-  EXPECT_EQ(
-      all_reduce(x.address(), gone, 1000),
-      "invalid usage: ncclAllReduce: argument recvbuff takes 4000 bytes of an allocation of 4000 that was freed");
-}
-TEST_F(OneRank, ARootThatIsNoRankIsNamed) {
-  const DeviceBuffer x = backend_->allocate(4000);
-  call("ncclGroupStart");
-  const int result = function<int(const void*, void*, std::size_t, int, int, Handle, void*)>("ncclBroadcast")(
-      x.address(), x.address(), 4000, nccl_ranks::kUint8, 3, comm_, backend_->queue().stream);
-  call("ncclGroupEnd");
-  EXPECT_EQ(said(result), "invalid usage: ncclBroadcast: argument root or peer is 3 of 1 ranks");
-}
-TEST_F(OneRank, AGroupThatIsNotEndedIsSeen) {
-  call("ncclGroupStart");
-  call("ncclCommDestroy", std::exchange(comm_, nullptr));
-  EXPECT_EQ(said(5),
-            "invalid usage: ncclGroupEnd: a group was begun and not ended when its communicator ended");
-  call("ncclGroupEnd");
+// The library keeps the sentence of the first misuse, so each has a rank of its own.
+TEST(NcclMisuse, OfMemoryRootsAndGroupsIsNamed) {
+  const std::pair<std::function<std::string(OneRank&)>, const char*> cases[] = {
+      {[](OneRank& rank) { return rank.all_reduce(rank.x.address(), rank.x.address()); }, ""},
+      {[](OneRank& rank) { return rank.all_reduce(std::vector<float>(1000).data(), rank.x.address()); },
+       "ncclAllReduce: argument sendbuff takes 4000 bytes where nothing was allocated"},
+      {[](OneRank& rank) {
+         return rank.all_reduce(rank.x.address(), rank.backend->allocate(3996).address());
+       },
+       "ncclAllReduce: argument recvbuff takes 4000 bytes, 0 bytes into an allocation of 3996"},
+      {[](OneRank& rank) {
+         void* gone = rank.backend->allocate(4000).address();
+         return rank.all_reduce(rank.x.address(), gone);
+       },
+       "ncclAllReduce: argument recvbuff takes 4000 bytes of an allocation of 4000 that was freed"},
+      {[](OneRank& rank) {
+         return rank.transfer("ncclBroadcast", rank.x.address(), rank.x.address(), 4000, nccl_ranks::kUint8,
+                              3);
+       },
+       "ncclBroadcast: argument root or peer is 3 of 1 ranks"},
+      {[](OneRank& rank) {
+         rank.call("ncclGroupStart");
+         rank.call("ncclCommDestroy", std::exchange(rank.comm, nullptr));
+         const std::string said = rank.said(5);
+         rank.call("ncclGroupEnd");
+         return said;
+       },
+       "ncclGroupEnd: a group was begun and not ended when its communicator ended"}};
+  for (const auto& [misuse, says] : cases) {
+    OneRank rank;
+    EXPECT_EQ(misuse(rank), *says ? std::string("invalid usage: ") + says : "");
+  }
 }
 
 }  // namespace

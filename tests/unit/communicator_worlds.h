@@ -29,7 +29,7 @@ inline void PrintTo(const CommunicatorWorld& world, std::ostream* out) {
 }
 
 inline std::vector<CommunicatorWorld> communicator_worlds() {
-  std::vector<CommunicatorWorld> worlds{{"self", "cpu", 1}, {"self", "emulated", 1}};
+  std::vector<CommunicatorWorld> worlds;
 #ifdef MULLIGAN_HAS_GLOO
   worlds.insert(worlds.end(), {{"gloo", "cpu", 4}, {"gloo", "emulated", 2}});
 #endif
@@ -59,5 +59,22 @@ inline std::unique_ptr<Communicator> make_communicator(const CommunicatorWorld& 
       make_plugin<CommunicatorPlugin>(PluginKind::communicator, world.plugin, all_keys), group, backend,
       options);
 }
+
+// A rank of that world with a collective made ready, of a tensor of ones.
+struct WorldRank {
+  WorldRank(const CommunicatorWorld& world, HostGroup& group, const std::string& keys = "",
+            std::int64_t count = 1000, Collective kind = Collective::all_reduce)
+      : backend(make_backend(world)),
+        store(*backend),
+        communicator(make_communicator(world, group, *backend, keys)) {
+    store.create("x", TensorType(MLG_F32, {count}));
+    store.upload("x", std::vector<float>(static_cast<std::size_t>(count), 1));
+    batch = communicator->prepare(store, {{kind, "x", "x", count, 0}});
+  }
+  std::unique_ptr<Backend> backend;
+  TensorStore store;
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<TransferBatch> batch;
+};
 
 }  // namespace mulligan

@@ -8,7 +8,6 @@
 
 #include "framework/core/error.h"
 #include "framework/ranks/control_options.h"
-#include "framework/ranks/launch_variables.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::dist_launch_environment_test {
@@ -224,23 +223,18 @@ TEST(LaunchEnvironment, AnIncompleteSetIsRefused) {
             "one of several ranks, or unset RANK for a process alone.");
   const std::vector<std::pair<Variables, std::vector<std::string>>> parts{
       {{{"RANK", "0"}}, {"WORLD_SIZE", "MASTER_ADDR"}},
-      {{{"WORLD_SIZE", "2"}}, {"RANK", "MASTER_ADDR"}},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, {"MASTER_ADDR"}},
-      {{{"RANK", "1"}, {"MASTER_ADDR", "host"}, {"MASTER_PORT", "29500"}}, {"WORLD_SIZE"}},
       {{{"LOCAL_RANK", "1"}}, {"RANK", "WORLD_SIZE", "MASTER_ADDR"}},
-      {{{"LOCAL_WORLD_SIZE", "2"}}, {"RANK", "WORLD_SIZE", "MASTER_ADDR"}},
       {{{"MASTER_ADDR", "host"}}, {"RANK", "WORLD_SIZE"}},
       {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "host"}},
        {"LOCAL_WORLD_SIZE"}},
       {{{"OMPI_COMM_WORLD_RANK", "1"}}, {"OMPI_COMM_WORLD_SIZE"}},
-      {{{"OMPI_COMM_WORLD_SIZE", "2"}}, {"OMPI_COMM_WORLD_RANK"}},
       {{{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
        {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"}},
       {{{"PMI_RANK", "1"}}, {"PMI_SIZE", "MPI_LOCALRANKID"}},
       {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {"MPI_LOCALRANKID"}},
       {{{"MPI_LOCALNRANKS", "2"}}, {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}},
       {{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}}, {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"}},
-      {{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}, {"SLURM_STEP_ID"}},
       {{{"SLURM_STEP_ID", "0"}}, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}},
       {with(slurm, {{"SLURM_STEP_ID", ""}}), {"SLURM_STEP_ID"}}};
   for (const auto& [variables, missing] : parts) {

@@ -23,9 +23,7 @@ class SelfCommunicatorTest : public testing::Test {
   std::unique_ptr<Communicator> communicator_;
 
   void transfer(Collective kind, const char* from, const char* to, std::int64_t count = 4, int root = 0) {
-    const auto batch = communicator_->prepare(store_, {{kind, from, to, count, root}});
-    batch->submit();
-    batch->join();
+    communicator_->prepare(store_, {{kind, from, to, count, root}})->run();
   }
 };
 

@@ -3,8 +3,8 @@
 
 #include <csignal>
 
+#include "framework/ranks/wire.h"
 #include "launch/launcher/launch_plan.h"
-#include "launch/launcher/node_group.h"
 #include "launch/launcher/outcome.h"
 #include "launch/launcher/rank_output.h"
 
@@ -50,10 +50,6 @@ TEST(CoreShares, EveryCoreIsOneRanks) {
     }
     EXPECT_EQ(owners, std::vector<int>(48, 1)) << ranks;
   }
-}
-
-TEST(CoreShares, ThisMachinesCoresAreThoseOfItsAffinity) {
-  EXPECT_FALSE(allowed_cores().empty());
 }
 
 int exited(int code) {

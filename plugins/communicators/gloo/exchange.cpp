@@ -1,9 +1,11 @@
-#include "plugins/communicators/gloo/exchange.h"
+#include "plugins/communicators/gloo/exchange_plan.h"
 
 #include <mulligan/kernel.hpp>
 
 #include <algorithm>
 #include <cstring>
+
+#include "plugins/communicators/gloo/mesh.h"
 
 namespace mulligan::gloo_ranks {
 namespace {
@@ -18,6 +20,32 @@ void unpack(const Message& message) {
   for (const Part& part : message.parts) {
     if (part.memory) std::memcpy(part.memory, message.buffer + part.offset, part.bytes);
   }
+}
+
+constexpr std::int64_t kBlock = 1024;  // elements: the sums of one stay in the first cache
+
+template <typename Value, typename Total = Value>
+void sum_values(std::span<const void* const> parts, void* to, std::int64_t count) {
+  Total sums[kBlock];
+  for (std::int64_t start = 0; start < count; start += kBlock) {
+    const std::int64_t length = std::min(kBlock, count - start);
+    const Value* first = static_cast<const Value*>(parts[0]) + start;
+    std::copy(first, first + length, sums);
+    for (const void* part : parts.subspan(1)) {
+      const Value* values = static_cast<const Value*>(part) + start;
+      for (std::int64_t i = 0; i < length; ++i) sums[i] += values[i];
+    }
+    Value* result = static_cast<Value*>(to) + start;
+    for (std::int64_t i = 0; i < length; ++i) result[i] = Value(sums[i]);
+  }
+}
+
+// to[i] = parts[0][i] + parts[1][i] + ... for `count` elements of `dtype` (f32, f64, bf16). f32 and f64 are added in their own precision,
+// bf16 in f32 and rounded once, to nearest even. `to` may be one of the parts.
+void sum_parts(std::int32_t dtype, std::span<const void* const> parts, void* to, std::int64_t count) {
+  if (dtype == MLG_F32) return sum_values<float>(parts, to, count);
+  if (dtype == MLG_F64) return sum_values<double>(parts, to, count);
+  sum_values<sdk::bfloat16, float>(parts, to, count);
 }
 
 }  // namespace
@@ -62,34 +90,6 @@ void exchange(const Plan& plan, Mesh* mesh, int rank, int size) {
   });
   each_peer(
       [&](int peer, std::size_t i) { mesh->wait_sent(peer, plan.outgoing[i].size() + plan.sums.size()); });
-}
-
-namespace {
-
-constexpr std::int64_t kBlock = 1024;  // elements: the sums of one stay in the first cache
-
-template <typename Value, typename Total = Value>
-void sum_values(std::span<const void* const> parts, void* to, std::int64_t count) {
-  Total sums[kBlock];
-  for (std::int64_t start = 0; start < count; start += kBlock) {
-    const std::int64_t length = std::min(kBlock, count - start);
-    const Value* first = static_cast<const Value*>(parts[0]) + start;
-    std::copy(first, first + length, sums);
-    for (const void* part : parts.subspan(1)) {
-      const Value* values = static_cast<const Value*>(part) + start;
-      for (std::int64_t i = 0; i < length; ++i) sums[i] += values[i];
-    }
-    Value* result = static_cast<Value*>(to) + start;
-    for (std::int64_t i = 0; i < length; ++i) result[i] = Value(sums[i]);
-  }
-}
-
-}  // namespace
-
-void sum_parts(std::int32_t dtype, std::span<const void* const> parts, void* to, std::int64_t count) {
-  if (dtype == MLG_F32) return sum_values<float>(parts, to, count);
-  if (dtype == MLG_F64) return sum_values<double>(parts, to, count);
-  sum_values<sdk::bfloat16, float>(parts, to, count);
 }
 
 }  // namespace mulligan::gloo_ranks

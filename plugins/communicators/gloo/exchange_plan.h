@@ -69,4 +69,9 @@ struct Plan {
 // The host has checked the collectives (mlg_collective).
 Plan make_plan(std::span<const sdk::Collective> list, int rank, int size);
 
+class Mesh;
+// Carries out a plan over the connections of a mesh. Returns when all of it is done on this rank and its memory is free. `mesh` may be
+// null for a world of one. Throws std::runtime_error; then the mesh is of no use any more.
+void exchange(const Plan& plan, Mesh* mesh, int rank, int size);
+
 }  // namespace mulligan::gloo_ranks

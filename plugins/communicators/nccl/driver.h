@@ -2,6 +2,9 @@
 // CUDA's headers are not needed to build.
 #pragma once
 
+#include <stdexcept>
+#include <string>
+
 #include "plugins/common/shared_library.h"
 
 namespace mulligan::nccl_ranks {
@@ -12,7 +15,12 @@ using CudaEvent = void*;
 
 struct CudaDriver {
   // Throws std::runtime_error that names the call when `result` is an error.
-  void check(int result, const char* call) const;
+  void check(int result, const char* call) const {
+    if (result == 0) return;
+    const char* text = nullptr;
+    GetErrorString(result, &text);
+    throw std::runtime_error(std::string("cu") + call + " failed: " + (text ? text : "an unknown error"));
+  }
 
   plugins::SharedLibrary library{
       "NVIDIA's driver", {"libcuda.so.1"}, "install it, or take another communicator"};

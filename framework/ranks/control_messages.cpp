@@ -1,4 +1,4 @@
-#include "framework/ranks/control_frames.h"
+#include "framework/ranks/control_messages.h"
 
 #include <cstring>
 
