@@ -12,6 +12,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
+#include "framework/step/optimizer_groups.h"
 #include "framework/step/phase_progress.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/load_checks.h"
@@ -174,8 +175,7 @@ class Examiner {
     found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));
-    OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
-    found_.push_back(check_precision(backend, compute(), kept_text(config_, groups)));
+    found_.push_back(check_precision(backend, compute()));
   }
 
   void train() {

@@ -12,7 +12,6 @@
 #include "framework/core/tensor_type.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
-#include "framework/step/optimizer_groups.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
 
@@ -38,12 +37,8 @@ std::vector<Finding> check_forward(Backend& backend, Backend& reference, const R
 // D13. `backend` knows the loss's kernels.
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config);
 
-// D33. `kept` (kept_text) is part of what was measured.
-Finding check_precision(Backend& backend, DType compute, const std::string& kept);
-
-// The dtypes of masters, optimiser states and gradients between ranks: "masters: 9 in f32; optimizer matrices:
-// momentum_buffer 9 in bf16; ...". Records an update of `groups`.
-std::string kept_text(const RunConfig& config, OptimizerGroups& groups);
+// D33
+Finding check_precision(Backend& backend, DType compute);
 
 // D15
 Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute);
