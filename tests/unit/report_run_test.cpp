@@ -123,7 +123,7 @@ TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
       directory / "result.json",
       R"({"val_bpb":1.25,"steps":5,"tokens_per_second":12345.6,"host":"node7","started":"2026-11-21T23:10:22Z",)"
       R"("duration_seconds":133.4,"command":"mulligan train 'a b.toml'","seconds":{"train":0.5}})");
-  EXPECT_TRUE(contains(run_page(read_run(directory), {}), "node7", "2026-11-21T23:10:22Z", "2 min 13 s",
+  EXPECT_TRUE(contains(run_page(read_run(directory)), "node7", "2026-11-21T23:10:22Z", "2 min 13 s",
                        "train &#39;a b.toml&#39;", "12,346"));
 }
 
@@ -251,10 +251,12 @@ TEST_F(MadeUpRuns, AHostileNameStaysText) {
   const std::string hostile = "<script>alert(1)<&>";
   const fs::path directory = make("x", 1, 1.1, "note = \"</td><b>\"  # a<b.toml:3\n");
   write(directory / "config.toml", "[run]\nname = \"" + hostile + "\"  # <i>\n");
-  const std::string html = run_page(read_run(directory), {read_run(make("y", 2, 1.2))});
-  EXPECT_EQ(xml_fault(html), "");
-  EXPECT_FALSE(contains(html, "<script>alert"));
-  EXPECT_TRUE(contains(html, "&lt;script&gt;alert(1)&lt;&amp;&gt;"));
+  const RunRecord run = read_run(directory);
+  for (const std::string& html : {run_page(run), comparison_page(compare({run, read_run(make("y", 2, 1.2))}))}) {
+    EXPECT_EQ(xml_fault(html), "");
+    EXPECT_FALSE(contains(html, "<script>alert"));
+    EXPECT_TRUE(contains(html, "&lt;script&gt;alert(1)&lt;&amp;&gt;"));
+  }
 }
 
 TEST(ResolvedSettings, ReadTablesRowsAndOrigins) {

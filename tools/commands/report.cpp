@@ -26,7 +26,6 @@ namespace fs = std::filesystem;
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::vector<std::string> others;  // that the page of one run ends in a comparison with
   std::vector<std::string> tables;  // folders; in place of runs
   std::string output;
   bool overwrite = false;
@@ -73,7 +72,7 @@ void report_run(const ReportArguments& arguments) {
   const report::RunRecord run = report::read_run(directory);
   remove_temporary_leftovers(directory);
   const fs::path output = arguments.output.empty() ? run.files.report() : fs::path(arguments.output);
-  write_file_atomically(output, report::run_page(run, report::read_runs(arguments.others)));
+  write_file_atomically(output, report::run_page(run));
   fmt::print("{}\n", output.string());
 }
 
@@ -89,9 +88,6 @@ void report_tables(const ReportArguments& arguments) {
 }
 
 void compare_runs(const ReportArguments& arguments) {
-  if (!arguments.others.empty())
-    throw config_error("--compare is of the report of one run; name all {} runs without it.",
-                       arguments.runs.size() + arguments.others.size());
   const report::Comparison comparison = report::compare(report::read_runs(arguments.runs));
   fmt::print("{}", printable(report::comparison_text(comparison), LineBreaks::kept));
   if (arguments.output.empty()) return;
@@ -126,18 +122,13 @@ void add_report_command(CLI::App& app) {
           "Run directory; of several, final figures side by side, statistics over seeds and the keys that "
           "differ are printed")
       ->type_name("RUN");
-  CLI::Option* others = command
-                            ->add_option("--compare", arguments->others,
-                                         "Other run directories, for a comparison at the end of the page")
-                            ->type_name("RUN");
   CLI::Option* tables =
       command
           ->add_option(
               "--tables", arguments->tables,
               "Folders with a tables.md, or folders of such folders; makes one page of all tables in "
               "place of a run's")
-          ->type_name("FOLDER")
-          ->excludes(others);
+          ->type_name("FOLDER");
   CLI::Option* output =
       command
           ->add_option("--output", arguments->output,
@@ -147,11 +138,7 @@ void add_report_command(CLI::App& app) {
   command->add_flag("--overwrite", arguments->overwrite, "Replace the page of --tables where it exists")
       ->needs(tables);
   const auto add_export = [&](const char* name, std::string& path, const char* type, const char* help) {
-    command->add_option(name, path, help)
-        ->type_name(type)
-        ->excludes(others)
-        ->excludes(tables)
-        ->excludes(output);
+    command->add_option(name, path, help)->type_name(type)->excludes(tables)->excludes(output);
   };
   add_export("--tensorboard", arguments->tensorboard, "FOLDER",
              "In place of the page: folder for an event file; draw it with: tensorboard --logdir FOLDER");
