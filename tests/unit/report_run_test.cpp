@@ -172,7 +172,7 @@ TEST_F(MadeUpRuns, LossesOfMaskedTokensStandApart) {
   EXPECT_EQ(losses, 6);
   const std::string page = comparison_page(comparison);
   EXPECT_EQ(xml_fault(page), "");
-  EXPECT_TRUE(contains(page, "Training loss of masked tokens by step"));
+  EXPECT_TRUE(contains(page, "Training loss of masked tokens"));
   EXPECT_TRUE(contains(loss_chart(hidden).about, "of masked tokens"));
   EXPECT_FALSE(contains(loss_chart(next).about, "masked"));
   const auto study = [](const RunRecord& one, const RunRecord& other, const char* metric) {
@@ -252,7 +252,8 @@ TEST_F(MadeUpRuns, AHostileNameStaysText) {
   const fs::path directory = make("x", 1, 1.1, "note = \"</td><b>\"  # a<b.toml:3\n");
   write(directory / "config.toml", "[run]\nname = \"" + hostile + "\"  # <i>\n");
   const RunRecord run = read_run(directory);
-  for (const std::string& html : {run_page(run), comparison_page(compare({run, read_run(make("y", 2, 1.2))}))}) {
+  for (const std::string& html :
+       {run_page(run), comparison_page(compare({run, read_run(make("y", 2, 1.2))}))}) {
     EXPECT_EQ(xml_fault(html), "");
     EXPECT_FALSE(contains(html, "<script>alert"));
     EXPECT_TRUE(contains(html, "&lt;script&gt;alert(1)&lt;&amp;&gt;"));
