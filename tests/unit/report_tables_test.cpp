@@ -11,7 +11,6 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/support/xml_check.h"
-#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report::report_tables_test {
 namespace {
@@ -37,14 +36,14 @@ Table only_table(const std::string& text) {
 TEST(ReportMarkdown, ReadsBackWhatMulliganWrites) {
   const std::vector<Row> cells = {
       {"a", "|", "", "\\"}, {"x|y", "\\|", "\\\\", "a\\"}, {"<b>&", "0.5 ± 0.1", "| |", "`off`"}};
-  stats::MarkdownTable written(cells[0]);
+  Table written{cells[0]};
   written.add(cells[1]);
   written.add(cells[2]);
   const Table seen = only_table(written.text());
   EXPECT_EQ(seen.head, cells[0]);
   EXPECT_EQ(seen.rows, (std::vector<Row>{cells[1], cells[2]}));
   EXPECT_EQ(seen.columns, "llll");
-  stats::MarkdownTable lines({"two\nlines"});
+  const Table lines{Row{"two\nlines"}};
   EXPECT_EQ(only_table(lines.text()).head, Row{"two lines"});
 }
 

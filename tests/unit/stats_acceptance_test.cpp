@@ -81,21 +81,6 @@ TEST(Acceptance, ARunThatIsCountedThreeTimesIsOneRun) {
   EXPECT_THROW(accept_record({1.0, std::nan(""), 1.0}, {1.1}, rule), std::invalid_argument);
 }
 
-TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
-  EXPECT_EQ(collapsed_values({1.0696, 1.1214, 1.1214, 1.0692, 1.0694}), (std::vector<std::size_t>{1, 2}));
-  EXPECT_EQ(collapsed_values({1.0696, 1.1214}), (std::vector<std::size_t>{1}));
-  EXPECT_EQ(collapsed_values({1.0696, 1.0697, 1.0698, 1.0710}),
-            (std::vector<std::size_t>{3}));  // > 5 standard deviations
-  EXPECT_TRUE(collapsed_values(pr1886).empty());
-  EXPECT_TRUE(collapsed_values({1.0696, 1.0596, 1.0695}).empty());  // lower is not a collapse
-  AcceptanceRule rule;
-  rule.bytes_per_token = 3.7;
-  const Acceptance result = accept_record({1.060, 1.1214, 1.0599}, {1.0700, 1.0698, 1.0701}, rule);
-  EXPECT_FALSE(result.accepted);
-  ASSERT_EQ(result.notes.size(), 1u);
-  EXPECT_TRUE(contains(result.notes[0], "1.12140"));
-}
-
 Observations two_records() {
   Observations all{"val_bpb", {"record"}, {}};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -159,7 +144,7 @@ TEST(Study, ComparesNothingBelowThreeRuns) {
   ASSERT_EQ(study.comparisons.size(), 2u);
   for (const ConditionComparison& comparison : study.comparisons) {
     EXPECT_FALSE(comparison.reportable);
-    EXPECT_FALSE(comparison.welch || comparison.paired || comparison.effect);
+    EXPECT_FALSE(comparison.welch || comparison.paired);
     EXPECT_FALSE(study_json(study)["comparisons"][0].contains("gain"));
   }
   EXPECT_TRUE(contains(study_text(study), "below three there is no interval, no gain and no test"));

@@ -88,7 +88,7 @@ std::string deviation_text(const ArenaStep& step) {
 }
 
 std::string side_text(const ArenaSide& side) {
-  stats::MarkdownTable table({"step", "n", "mean", "sd", "(3.28 - mean) sqrt(n)", "p", "accepted"});
+  stats::Table table{{"step", "n", "mean", "sd", "(3.28 - mean) sqrt(n)", "p", "accepted"}};
   for (const ArenaStep& step : side.steps) {
     table.add({std::to_string(step.step), std::to_string(step.runs), fmt::format("{:.5f}", step.mean),
                deviation_text(step), fmt::format("{:.5f}", step.value), fmt::format("{:.2g}", step.p),

@@ -9,7 +9,6 @@
 
 #include "tools/report_page/run_observations.h"
 #include "tools/report_page/run_sections.h"
-#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {
 namespace {
@@ -223,15 +222,10 @@ std::string curves(const Comparison& comparison) {
 }  // namespace
 
 std::string comparison_text(const Comparison& comparison) {
-  const auto text_of = [](const Table& table) {
-    stats::MarkdownTable text(table.head);
-    for (const auto& row : table.rows) text.add(row);
-    return text.text();
-  };
   const Table keys = keys_table(comparison), seeds = seeds_table(comparison);
-  std::string text = doubts_text(comparison.runs) + text_of(figures_table(comparison)) + "\n" +
-                     (keys.rows.empty() ? "no key differs\n" : text_of(keys));
-  if (!seeds.rows.empty()) text += "\n" + text_of(seeds);
+  std::string text = doubts_text(comparison.runs) + figures_table(comparison).text() + "\n" +
+                     (keys.rows.empty() ? "no key differs\n" : keys.text());
+  if (!seeds.rows.empty()) text += "\n" + seeds.text();
   if (const std::string study = study_of_runs(comparison.runs); !study.empty()) text += "\n" + study;
   return text;
 }
