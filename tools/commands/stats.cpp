@@ -50,6 +50,7 @@ std::vector<std::string> run_directories(const std::vector<std::string>& argumen
   std::vector<std::string> runs;
   for (const std::string& argument : arguments) {
     if (!is_sweep_folder(argument)) {
+      require_finished_sweep(argument);
       runs.push_back(argument);
       continue;
     }
