@@ -98,10 +98,9 @@ void require_finished_sweep(const fs::path& folder) {
       "the sweep in '{}' has not finished: sweep.json is missing, and {}; run the same mulligan sweep again, which keeps "
       "finished trainings.",
       folder.string(),
-      unfinished.empty()
-          ? "each training that has begun has a result.json"
-          : fmt::format("{} of its trainings ('{}'{}) without a result.json", unfinished.size(),
-                        unfinished.front(), unfinished.size() > 1 ? ", ..." : ""));
+      unfinished.empty() ? "each training that has begun has a result.json"
+                         : fmt::format("{} of its trainings ('{}'{} no result.json", unfinished.size(),
+                                       unfinished.front(), unfinished.size() > 1 ? ", ...) have" : ") has"));
 }
 
 }  // namespace mulligan
