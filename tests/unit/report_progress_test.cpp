@@ -318,29 +318,5 @@ TEST(Samples, AreReadBackAsTheyWereKept) {
   EXPECT_EQ(samples[0].seed, 7u);
 }
 
-TEST(RunLog, WarningsThatHaveScrolledAwayAreShownAgain) {
-  const ScratchFolder folder;
-  const auto shown = [&](int lines, bool quiet) {
-    std::FILE* console = std::tmpfile();
-    ConsoleOptions options;
-    options.console = console;
-    options.quiet = quiet;
-    {
-      RunLog log(options, folder / "log.txt");
-      log.detail("for the file\nalone");
-      log.line("warning: half of it is missing");
-      for (int i = 0; i < lines; ++i) log.line("a line");
-    }
-    std::string text = printed(console);
-    std::fclose(console);
-    return text;
-  };
-  const std::string twice = "a line\na warning above:\nwarning: half of it is missing\n";
-  EXPECT_TRUE(shown(40, false).ends_with(twice));
-  EXPECT_EQ(shown(3, false), "warning: half of it is missing\na line\na line\na line\n");
-  EXPECT_EQ(shown(40, true), "warning: half of it is missing\n");
-  EXPECT_TRUE(read_file(folder / "log.txt").starts_with("for the file\nalone\nwarning: half"));
-}
-
 }  // namespace
 }  // namespace mulligan::report_progress_test
