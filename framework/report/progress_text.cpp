@@ -47,12 +47,8 @@ int shown_width(std::string_view text) {
 }
 
 std::string bar(double fraction, int length, const Terminal& terminal) {
-  const int full = static_cast<int>(std::lround(fraction * length));
-  std::string done, rest;
-  for (int i = 0; i < length; ++i) {
-    std::string& part = i < full ? done : rest;
-    part += terminal.utf8 ? (i < full ? "━" : "─") : (i < full ? "=" : "-");
-  }
+  const auto full = static_cast<std::size_t>(std::lround(fraction * length));
+  const std::string done(full, '='), rest(static_cast<std::size_t>(length) - full, '-');
   return toned(done, Tone::good, terminal.colour) + toned(rest, Tone::faint, terminal.colour);
 }
 

@@ -47,12 +47,11 @@ std::vector<std::string> paths(const std::string& html) {
 }
 
 TEST(Axis, TicksAreRoundAndOnTheAxis) {
-  EXPECT_EQ(tick_texts({0, 1}, 5), "0.0 0.2 0.4 0.6 0.8 1.0");
+  EXPECT_EQ(tick_texts({0, 1}, 5), "0 0.2 0.4 0.6 0.8 1");
   EXPECT_EQ(tick_texts({2.71, 7.63}, 5), "3 4 5 6 7");
   EXPECT_EQ(tick_texts({0, 1395}, 5), "0 200 400 600 800 1000 1200");
-  EXPECT_EQ(tick_texts({0, 250000}, 5), "0 50k 100k 150k 200k 250k");
-  EXPECT_EQ(tick_texts({-0.0004, 0.02}, 5), "0.000 0.005 0.010 0.015 0.020");  // no "-0.000"
-  EXPECT_EQ(tick_texts({-0.002, 0.001}, 3), "-0.002 -0.001 0.000 0.001");
+  EXPECT_EQ(tick_texts({-0.0004, 0.02}, 5), "0 0.005 0.01 0.015 0.02");  // no "-0"
+  EXPECT_EQ(tick_texts({-0.002, 0.001}, 3), "-0.002 -0.001 0 0.001");
   for (const auto& [low, high] : {std::pair{1e-9, 3e-9}, {-5e7, 1e8}, {1.0, 1.0001}, {1e12, 1e12 + 4}}) {
     const Axis axis{low, high};
     const std::vector<Tick> ticks = axis.ticks(5);
@@ -68,7 +67,7 @@ TEST(Axis, TicksAreRoundAndOnTheAxis) {
 TEST(Axis, LogarithmicTicks) {
   EXPECT_EQ(tick_texts({0.1, 100, true}, 5), "0.1 1 10 100");
   EXPECT_EQ(tick_texts({0.9, 21, true}, 5), "1 2 5 10 20");
-  EXPECT_EQ(tick_texts({2, 3, true}, 5), "2.0 2.2 2.4 2.6 2.8 3.0");  // less than a decade: even steps
+  EXPECT_EQ(tick_texts({2, 3, true}, 5), "2 2.2 2.4 2.6 2.8 3");  // less than a decade: even steps
   EXPECT_LE((Axis{1e-300, 1e300, true}).ticks(5).size(), 8u);
   EXPECT_DOUBLE_EQ((Axis{1, 100, true}).place(10), 0.5);
   EXPECT_TRUE(std::isnan((Axis{1, 100, true}).place(0)));

@@ -44,7 +44,7 @@ class FakeSink : public ProgressSink {
   Terminal terminal_;
 };
 
-constexpr Terminal plain_terminal{.live = true, .colour = false, .utf8 = false, .columns = 80};
+constexpr Terminal plain_terminal{.live = true, .colour = false, .columns = 80};
 
 class ProgressTest : public testing::Test {
  public:
@@ -194,13 +194,13 @@ TEST(ProgressLine, NeverReachesTheLastColumn) {
                           "12,345 documents/s", 3725, 3500};
   for (const bool colour : {false, true}) {
     for (int columns = 1; columns <= 200; ++columns) {
-      const std::string line = live_line(view, {true, colour, true, columns});
+      const std::string line = live_line(view, {true, colour, columns});
       EXPECT_LE(width(line), std::max(columns - 1, 1)) << line;
     }
   }
   EXPECT_EQ(live_line(view, plain_terminal),
             "encoding  ==========----------  52 %  12,345 documents/s  1:02:05  58:20 left");
-  EXPECT_EQ(live_line(view, {true, false, false, 30}), "encoding  52 %  1:02:05  58:2");
+  EXPECT_EQ(live_line(view, {true, false, 30}), "encoding  52 %  1:02:05  58:2");
 }
 
 TEST(ProgressLine, WordsOfFiguresAndTimes) {

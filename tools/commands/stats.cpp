@@ -24,7 +24,7 @@ namespace {
 
 struct StatsArguments {
   std::vector<std::string> runs;
-  std::string csv, metric, json, markdown;
+  std::string csv, metric, json;
   std::vector<std::string> by;
   std::int64_t target_steps = 0;
   stats::StudyOptions study;
@@ -97,7 +97,6 @@ void make_statistics(const StatsArguments& arguments) {
   }
   const stats::Study study = stats::make_study(all, options);
   const std::string text = doubts + stats::study_text(study);
-  write_if_asked(arguments.markdown, text);
   write_if_asked(arguments.csv, stats::observations_csv(all));
   nlohmann::ordered_json json = stats::study_json(study);
   if (!doubts.empty()) json["doubts"] = doubts;
@@ -213,8 +212,6 @@ void add_stats_command(CLI::App& app) {
       ->check(CLI::Range(0.5, 0.9999))
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
-  command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
-      ->type_name("FILE");
   add_accept_command(*command);
   add_stats_arena_command(*command);
   command->callback([arguments, command] {

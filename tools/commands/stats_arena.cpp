@@ -28,7 +28,7 @@ struct ArenaSideArguments {
 
 struct ArenaArguments {
   ArenaSideArguments ours, old;
-  std::string metric = "val_loss", json, markdown;
+  std::string metric = "val_loss", json;
 };
 
 struct ArenaSide {
@@ -137,7 +137,6 @@ void judge(const ArenaArguments& arguments) {
     json["old"] = side_json(old);
     json["comparison"] = {{"value", comparison.value}, {"p", comparison.p}, {"better", comparison.better}};
   }
-  if (!arguments.markdown.empty()) write_file_atomically(arguments.markdown, text);
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(1) + "\n");
   fmt::print("{}", printable(text, LineBreaks::kept));
   if (!ours.result.accepted) throw run_error("no result by the rule of the optimiser benchmark.");
@@ -181,8 +180,6 @@ void add_stats_arena_command(CLI::App& stats_command) {
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
-  command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
-      ->type_name("FILE");
   command->callback([arguments] { judge(*arguments); });
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <ranges>
+#include <sstream>
 #include <string_view>
 
 #include "framework/core/error.h"
@@ -18,42 +19,25 @@ namespace {
 
 constexpr std::uint64_t largest_file = std::uint64_t{64} << 20;
 
-struct CsvRecord {
-  std::size_t line = 1;  // of its first character
-  std::vector<std::string> fields;
-};
-
-// Records of RFC 4180: fields between commas, quoted where they hold commas, quotes (doubled) or line breaks. Blank lines are
-// passed over.
-std::vector<CsvRecord> csv_records(std::string_view text, const std::filesystem::path& path) {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  std::vector<CsvRecord> records;
-  std::size_t line = 1;
-  bool within = false, quoted = false;  // a record, a quoted field
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    line += c == '\n';
-    if (!quoted && (c == '\n' || c == '\r')) {
-      within = false;
-      continue;
-    }
-    if (!within) records.push_back({line, {""}});
-    const bool begins = !within || (!quoted && text[i - 1] == ',');
-    within = true;
-    if (quoted && text.substr(i).starts_with("\"\"")) {
-      records.back().fields.back() += text[++i];
-    } else if (c == '"' && (quoted || begins)) {
+// Fields of a line by RFC 4180: between commas, quoted where they hold commas or quotes (doubled).
+std::vector<std::string> csv_fields(std::string_view line, const std::filesystem::path& path,
+                                    std::size_t number) {
+  std::vector<std::string> fields = {""};
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quoted && line.substr(i).starts_with("\"\"")) {
+      fields.back() += line[++i];
+    } else if (line[i] == '"' && (quoted || i == 0 || line[i - 1] == ',')) {
       quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      records.back().fields.emplace_back();
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
     } else {
-      records.back().fields.back() += c;
+      fields.back() += line[i];
     }
   }
   if (quoted)
-    throw data_error("'{}' line {}: a quoted field does not end.", path.string(), records.back().line);
-  return records;
+    throw data_error("'{}' line {}: a quoted field does not end in its line.", path.string(), number);
+  return fields;
 }
 
 double number_in(const std::string& text, const std::filesystem::path& path, std::size_t line,
@@ -90,10 +74,18 @@ void require_one_window(const Observations& all) {
 }
 
 Observations read_observations(const std::filesystem::path& path, const std::string& metric) {
-  const std::vector<CsvRecord> records = csv_records(read_file(path, largest_file), path);
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  const std::string text = read_file(path, largest_file);
+  std::istringstream lines(text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text);
+  std::vector<std::pair<std::size_t, std::vector<std::string>>> records;  // with the numbers of their lines
+  std::string whole;
+  for (std::size_t number = 1; std::getline(lines, whole); ++number) {
+    if (whole.ends_with('\r')) whole.pop_back();
+    if (!whole.empty()) records.emplace_back(number, csv_fields(whole, path, number));
+  }
   if (records.empty())
     throw data_error("'{}' is empty; its first line holds the names of the columns.", path.string());
-  const std::vector<std::string>& names = records.front().fields;
+  const std::vector<std::string>& names = records.front().second;
   const auto column = [&](std::string_view name) -> std::size_t {
     return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
   };
