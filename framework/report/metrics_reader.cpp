@@ -117,17 +117,12 @@ MetricsHistory read_metrics(const std::filesystem::path& path) {
   return parse_metrics(read_file(path), path.string());
 }
 
-namespace {
-
-// Names hold the optimiser's name, which the user chose.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }
-
-}  // namespace
 
 std::vector<Scalar> scalars_of(const MetricsHistory& history) {
   std::vector<Scalar> scalars;

@@ -1,6 +1,6 @@
 """scipy and statsmodels compute again what `mulligan stats` says of drawn data sets."""
 import concurrent.futures
-import csv
+import json
 
 from judges.support import Row, read_json
 
@@ -25,14 +25,16 @@ def drawn(number):
 
 def ours(context, number):
     names, values = drawn(number)
-    path = context.scratch / f"{number}.csv"
-    with open(path, "w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow([*["lr", "width"][:len(names[0])], "seed", "run", "window", "val_bpb"])
-        for name in names:
-            for seed, value in enumerate(values[name]):
-                table.writerow([*name, seed, f"{''.join(name)}{seed}", "w", repr(float(value))])
-    context.mulligan("stats", path, "--metric", "val_bpb", "--json", f"{number}.json")
+    runs = []
+    for name in names:
+        for seed, value in enumerate(values[name]):
+            run = context.scratch / str(number) / f"{''.join(name)}{seed}"
+            run.mkdir(parents=True)
+            levels = "".join(f'{key} = "{level}"  # --set\n' for key, level in zip(("lr", "width"), name))
+            (run / "config.toml").write_text(f"[run]\nseed = {seed}  # --set\n[train]\n{levels}")
+            (run / "result.json").write_text(json.dumps({"val_bpb": float(value), "val_tokens": 1, "val_bytes": 1}))
+            runs.append(run)
+    context.mulligan("stats", *runs, "--json", f"{number}.json")
     return number, read_json(context.scratch / f"{number}.json")
 
 

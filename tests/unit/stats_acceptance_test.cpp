@@ -5,11 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <numbers>
 
-#include "tests/support/scratch_folder.h"
 #include "tools/stats/acceptance.h"
 #include "tools/stats/arena_rules.h"
 #include "tools/stats/study.h"
@@ -150,33 +148,11 @@ TEST(Study, ComparesNothingBelowThreeRuns) {
   EXPECT_TRUE(contains(study_text(study), "below three there is no interval, no gain and no test"));
 }
 
-TEST(Observations, AreReadFromCsv) {
-  const test_support::ScratchFolder folder;
-  const auto path = folder.path() / "runs.csv";
-  std::ofstream(path)
-      << "seed,precision,val_bpb,\"data, mix\"\r\n42,fp32,1.5,\"a \"\"b\"\"\"\n\n43,bf16,1.25,c\n";
-  const Observations all = read_observations(path, "val_bpb");
-  ASSERT_EQ(all.values.size(), 2u);
-  EXPECT_EQ(all.factors, (std::vector<std::string>{"precision", "data, mix"}));
+TEST(Observations, AreWrittenAsCsv) {
+  const Observations all{"val_bpb", {"precision", "data, mix"}, {{"a", {"fp32", "a \"b\""}, "42", 1.5, "w"}}};
   EXPECT_EQ(condition_of(all, all.values[0]), "precision=fp32, data, mix=a \"b\"");
-  std::ofstream(folder.path() / "again.csv") << observations_csv(all);
-  const Observations again = read_observations(folder.path() / "again.csv", "val_bpb");
-  EXPECT_EQ(observations_csv(again), observations_csv(all));
-  EXPECT_EQ(again.values[0].levels, all.values[0].levels);
-  EXPECT_EQ(all.values[1].value, 1.25);
-  EXPECT_EQ(all.values[1].seed, "43");
-  EXPECT_EQ(all.values[1].run, "line 4");
-}
-
-TEST(Observations, DamagedFilesAreRefused) {
-  const test_support::ScratchFolder folder;
-  const auto path = folder.path() / "runs.csv";
-  for (const char* text :
-       {"", "seed,value\n", "seed,val_bpb\n1\n", "seed,val_bpb\n1,abc\n", "seed,val_bpb\n1,nan\n",
-        "seed,val_bpb\n1,\"1.5\n", "val_bpb,val_bpb\n1,2\n", "seed,val_bpb\n1,1.5 \n"}) {
-    std::ofstream(path) << text;
-    EXPECT_THROW(read_observations(path, "val_bpb"), Error) << text;
-  }
+  EXPECT_EQ(observations_csv(all),
+            "run,seed,window,precision,\"data, mix\",val_bpb\na,42,w,fp32,\"a \"\"b\"\"\",1.5\n");
 }
 
 ArenaRun run_of(std::string name, std::map<std::int64_t, double> losses) {
