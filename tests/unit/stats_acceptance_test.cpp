@@ -209,7 +209,6 @@ constexpr const char* two_runs =
 TEST(StatsArena, ALogCanHoldSeveralRuns) {
   const ArenaLog log = parse_arena_log(two_runs, "log", "val_loss");
   ASSERT_EQ(log.runs.size(), 2u);
-  EXPECT_EQ(log.code, "print(f\"step:{step}/{steps} val_loss:{loss}\")");
   EXPECT_EQ(log.runs[1].name, "log run 2");
   EXPECT_EQ(log.runs[0].losses, (std::map<std::int64_t, double>{{0, 10.82584}, {10, 3.5}, {20, 3.27}}));
   EXPECT_EQ(log.runs[1].losses.at(10), 3.51);

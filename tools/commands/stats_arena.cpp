@@ -52,7 +52,7 @@ ArenaSide judge_side(const ArenaSideArguments& arguments, const std::string& met
   ArenaSide side;
   const std::vector<ArenaRun> runs = arguments.logs.empty()
                                          ? report::arena_runs(report::read_runs(arguments.runs), side.notes)
-                                         : stats::runs_of_arena_logs(arguments.logs, metric, side.notes);
+                                         : stats::runs_of_arena_logs(arguments.logs, metric);
   if (const auto twice = stats::same_arena_run(runs)) {
     throw data_error(
         "'{}' and '{}' have the same losses at every step, so they are one run, which counts once; name one of them.",

@@ -119,9 +119,7 @@ std::optional<Number> take_number(std::string_view& text, std::string_view word)
 
 ArenaLog parse_arena_log(std::string_view text, const std::string& name, const std::string& metric) {
   const std::string word = " " + metric + ":";
-  const std::size_t code_end = text.find("\n====");
   ArenaLog log;
-  if (code_end != std::string_view::npos) log.code = text.substr(0, code_end);
   std::int64_t last_step = 0;
   std::istringstream lines{std::string(text)};
   std::string whole;
@@ -167,27 +165,22 @@ ArenaLog parse_arena_log(std::string_view text, const std::string& name, const s
   return log;
 }
 
-std::vector<ArenaRun> runs_of_arena_logs(const std::vector<std::string>& paths, const std::string& metric,
-                                         std::vector<std::string>& notes) {
+std::vector<ArenaRun> runs_of_arena_logs(const std::vector<std::string>& paths, const std::string& metric) {
   std::vector<ArenaRun> runs;
-  std::optional<ArenaLog> first;
-  std::size_t other_code = 0;
+  std::optional<std::int64_t> first;  // planned steps
   for (const std::string& path : paths) {
     ArenaLog log = parse_arena_log(read_file(path, largest_log), path, metric);
-    if (!first) first = log;
-    other_code += log.code != first->code;
     for (const std::int64_t planned : log.planned_steps) {
-      if (planned == first->planned_steps.front()) continue;
+      if (planned == first.value_or(planned)) {
+        first = planned;
+        continue;
+      }
       throw data_error(
           "'{}' has a run over {} steps and '{}' one over {}, so they are not runs of one result.",
-          paths.front(), first->planned_steps.front(), path, planned);
+          paths.front(), *first, path, planned);
     }
     runs.insert(runs.end(), std::make_move_iterator(log.runs.begin()),
                 std::make_move_iterator(log.runs.end()));
-  }
-  if (other_code > 0) {
-    notes.push_back(fmt::format("the code in {} of the {} logs is not that of '{}'", other_code, paths.size(),
-                                paths.front()));
   }
   return runs;
 }
