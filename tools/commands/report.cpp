@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -34,19 +33,7 @@ struct ReportArguments {
   std::string csv;          // table with a row per reported step
 };
 
-// When the training clock stood at zero: the file was last written when it stood at the last step's reading.
-double start_of(const fs::path& metrics, const MetricsHistory& history) {
-  const auto written = std::chrono::file_clock::to_sys(fs::last_write_time(metrics));
-  const double seconds = std::chrono::duration<double>(written.time_since_epoch()).count();
-  return history.steps.empty() ? seconds : seconds - history.steps.back().elapsed_seconds;
-}
-
-// TensorBoard takes files whose names hold this word; the rest tells the runs of one folder apart.
-fs::path event_file(const fs::path& folder, double started) {
-  return folder / fmt::format("events.out.tfevents.{:.0f}.mulligan", started);
-}
-
-// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
+// Prints where it writes, and warns of what the directory's files are doubted for. Throws Error.
 void export_metrics(const ReportArguments& arguments) {
   const std::string& run = arguments.runs.front();
   const fs::path metrics = RunFiles{run}.metrics();
@@ -54,17 +41,13 @@ void export_metrics(const ReportArguments& arguments) {
     throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", run);
   for (const std::string& doubt : report::read_run(run).doubts) print_warning(printable(doubt));
   const MetricsHistory history = read_metrics(metrics);
-  const std::vector<Scalar> scalars = scalars_of(history);
   if (!arguments.csv.empty()) {
-    write_file_atomically(arguments.csv, csv_table(scalars));
+    write_file_atomically(arguments.csv, csv_table(scalars_of(history)));
     fmt::print("{}\n", arguments.csv);
   }
   if (arguments.tensorboard.empty()) return;
-  const double started = start_of(metrics, history);
-  const fs::path file = event_file(arguments.tensorboard, started);
-  fs::create_directories(arguments.tensorboard);
-  write_file_atomically(file, tensorboard_events(scalars, started));
-  fmt::print("{}\n", file.string());
+  const TensorboardFile events(arguments.tensorboard, history);
+  fmt::print("{}\n", arguments.tensorboard);
 }
 
 void report_run(const ReportArguments& arguments) {
