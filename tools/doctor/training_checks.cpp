@@ -57,8 +57,8 @@ double Rehearsal::step(std::int64_t number, const Batch& row) {
          static_cast<double>(row.target_count());
 }
 
-std::string Rehearsal::state_digest_of(TensorStore& store) const {
-  return state_digest(store, engine_.whole_state(), "").sha256;
+std::string Rehearsal::digest() {
+  return state_digest(engine_.store(), engine_.whole_state(), "").sha256;
 }
 
 namespace {

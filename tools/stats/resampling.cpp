@@ -30,21 +30,15 @@ PermutationTest counted(double seen, std::span<const double> values, bool exact,
   // Sums of the same numbers in another order may differ in their last bits, and count as equal.
   double slack = 0;
   for (const double value : values) slack = std::max(slack, 1e-12 * std::abs(value));
-  std::uint64_t all = 0, greater = 0, two_sided = 0;
+  std::uint64_t all = 0, two_sided = 0;
   arrange([&](double difference) {
     ++all;
-    greater += difference >= seen - slack;
     two_sided += std::abs(difference) >= std::abs(seen) - slack;
   });
   // Drawn arrangements do not hold the one that was seen; it is counted in addition.
   const std::uint64_t own = exact ? 0 : 1;
   const auto whole = static_cast<double>(all + own);
-  return {seen,
-          static_cast<double>(greater + own) / whole,
-          static_cast<double>(two_sided + own) / whole,
-          (exact ? as_extreme : 1) / whole,
-          exact,
-          all};
+  return {seen, static_cast<double>(two_sided + own) / whole, (exact ? as_extreme : 1) / whole, exact, all};
 }
 
 double ways(std::size_t n, std::size_t chosen) {

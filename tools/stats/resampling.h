@@ -11,7 +11,6 @@ namespace mulligan::stats {
 // Permutation tests of differences of means, and the smallest p that they can reach.
 struct PermutationTest {
   double difference = 0;  // of the means, first minus second
-  double greater = 1;     // one-sided p: first > second
   double two_sided = 1;
   double least_two_sided = 1;
   bool exact = true;               // all arrangements were counted

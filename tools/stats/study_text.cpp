@@ -85,7 +85,6 @@ Json json_of(const TTest& test) {
 }
 Json json_of(const PermutationTest& test) {
   return {{"p_two_sided", test.two_sided},
-          {"p_greater", test.greater},
           {"least_two_sided", test.least_two_sided},
           {"exact", test.exact},
           {"arrangements", test.arrangements}};
