@@ -20,12 +20,7 @@ namespace mulligan::doctor {
 // drawn: the initial weights of a run; trained: anything else.
 enum class WeightOrigins { drawn, trained };
 
-// D05 to D07. `parameters` says how each begins.
-Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Weights& weights);
-Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights& weights,
-                     WeightOrigins origin);
-Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights& weights,
-                    WeightOrigins origin);
+// D05, D06 and D07. `parameters` says how each begins.
 std::vector<Finding> check_weights(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                                    WeightOrigins origin);
 
