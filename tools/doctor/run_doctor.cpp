@@ -180,7 +180,7 @@ void RunDoctor::examine_start(const ObservedRun& run) {
   if (const auto own = own_evaluation(run, rows.given.back())) findings_.push_back(*own);
   if (level_ == DoctorLevel::all) {
     Examination beyond;
-    beyond.stages = {Stage::forward, Stage::train};
+    beyond.stages = {"forward", "train"};
     add(findings_, examine(run.loaded, run.host, beyond));
   }
   seconds_ = seconds_since(start);
