@@ -52,7 +52,7 @@ seen=$("$mulligan" report runs/small runs/other --output compare.html)
 check_contains "compare: figures" "val_bpb, quantised" "$seen"
 check_contains "compare: keys" "run.seed" "$seen"
 check_contains "compare: statistics over seeds" "standard deviation" "$seen"
-has_chart "compare: curves" compare.html compare-loss-curve 4
+for chart in loss loss-seconds bpb lr gradient speed; do has_chart "compare: curves of $chart" compare.html compare-$chart-curve 4; done
 
 check "train another configuration" "$mulligan" train small.toml --set train.log_every=4 --set train.clip_norm=0.5 \
   --set run.directory=runs/third
