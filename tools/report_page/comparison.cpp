@@ -18,8 +18,7 @@ struct FigureRow {
   int digits;
   bool statistics;
   const char* figure;  // RunRecord::figure
-  bool loss =
-      false;  // that of masked tokens is a row of its own: it cannot be compared with the next token's
+  bool loss = false;   // of masked tokens it is a row of its own: it cannot be compared with the next token's
 };
 constexpr FigureRow figure_rows[] = {
     {"val_bpb", 5, true, "val_bpb"},
