@@ -73,8 +73,8 @@ std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const Call
   return last;
 }
 
-// A name for each call of a forward pass: what its kernel makes, and the parameters that it reads ("matmul by qo_bank[4]"), which
-// `layouts` name, or else those that an earlier call read last ("attn_out after kv_bank[4]").
+// Names each call of a forward pass by what its kernel makes and the parameters that it reads: "matmul by qo_bank[4]". A call that
+// reads none gets those of the last call that did: "attn_out after kv_bank[4]".
 std::vector<std::string> tap_names(const Graph& graph, const std::vector<ParameterLayout>& layouts) {
   std::map<std::string, std::string, std::less<>> parameters;
   for (const ParameterLayout& layout : layouts) parameters[layout.read_name()] = layout.spec.name;
