@@ -93,8 +93,10 @@ std::string clock_text(double seconds) {
 std::string count_text(double done, double total, std::string_view unit) {
   if (unit == "bytes") {
     const auto [size, name] = byte_unit(std::max(done, total));
-    if (total <= 0) return fmt::format("{} {}", figure(done / size), name);
-    return fmt::format("{} of {} {}", figure(done / size), figure(total / size), name);
+    const auto text = [whole = size](double b) {
+      return whole == 1 ? grouped(std::llround(b)) : figure(b / whole);
+    };
+    return fmt::format("{}{} {}", text(done), total > 0 ? " of " + text(total) : "", name);
   }
   const std::string counted = grouped(std::llround(done));
   if (total <= 0) return fmt::format("{} {}", counted, unit);

@@ -122,7 +122,7 @@ TEST(Units, NumbersAsPeopleReadThem) {
   EXPECT_EQ(grouped(1000), "1,000");
   EXPECT_EQ(bytes_text(999), "999 B");
   EXPECT_EQ(bytes_text(1250000), "1.25 MB");
-  EXPECT_EQ(bytes_text(999999), "1.00 MB");
+  EXPECT_EQ(bytes_text(999999), "1,000 kB");
   EXPECT_EQ(bytes_text(nan), "not finite");
   EXPECT_EQ(seconds_text(0.0123), "12.3 ms");
   EXPECT_EQ(seconds_text(2.305), "2.31 s");
