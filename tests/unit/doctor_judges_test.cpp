@@ -159,16 +159,16 @@ TEST(LossLevel, LogitsThatSayNothing) {
 
 TEST(LossLevel, AHeadOfZerosMakesLogitsOfZero) {
   ModelConfig model = model_of(64);
-  EXPECT_FALSE(begins_with_zero_logits(model)) << "the embedding is the head";
+  std::vector<double> logits(2 * 64, 0.0);
+  EXPECT_EQ(judge_logits(logits, model, true).verdict, CheckOutcome::fail) << "the embedding is the head";
   model.family = ModelFamily::modded;
   resolve_model_defaults(model);
-  EXPECT_TRUE(begins_with_zero_logits(model));
+  EXPECT_EQ(judge_logits(logits, model, true).verdict, CheckOutcome::pass);
+  EXPECT_EQ(judge_logits(logits, model).verdict, CheckOutcome::fail) << "trained";
+  logits[70] = 1e-9;
+  EXPECT_TRUE(says(judge_logits(logits, model, true), "1 of 128 are not 0"));
   EXPECT_EQ(model.embedding_init_std, 1);
   EXPECT_EQ(initial_loss(std::log(64), model), CheckOutcome::pass) << "however wide the embedding is drawn";
-  std::vector<double> logits(2 * 64, 0.0);
-  EXPECT_EQ(judge_zero_logits(logits).verdict, CheckOutcome::pass);
-  logits[70] = 1e-9;
-  EXPECT_TRUE(says(judge_zero_logits(logits), "1 of 128 are not 0"));
 }
 
 // Ramp tokens 0..T through the loader: every target is its input and one.

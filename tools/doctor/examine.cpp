@@ -166,9 +166,7 @@ class Examiner {
       found_.push_back(
           judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(config_.model, entropy)));
     }
-    found_.push_back(wanted_.weights.empty() && begins_with_zero_logits(config_.model)
-                         ? judge_zero_logits(evaluation.logits())
-                         : judge_logits(evaluation.logits(), config_.model));
+    found_.push_back(judge_logits(evaluation.logits(), config_.model, wanted_.weights.empty()));
     found_.push_back(
         check_modes(backend, *plugins_.loss, config_, types(), weights_, row, evaluation.mean_loss()));
     const RunPlugins reference = make_backend_plugin(loaded_, host_, "cpu");
