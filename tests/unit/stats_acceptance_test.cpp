@@ -198,20 +198,20 @@ constexpr const char* two_runs =
     "step:20/20 val_loss:nan train_time:2s\n";
 
 TEST(StatsArena, ALogCanHoldSeveralRuns) {
-  const ArenaLog log = parse_arena_log(two_runs, "log", "val_loss");
-  ASSERT_EQ(log.runs.size(), 2u);
-  EXPECT_EQ(log.runs[1].name, "log run 2");
-  EXPECT_EQ(log.runs[0].losses, (std::map<std::int64_t, double>{{0, 10.82584}, {10, 3.5}, {20, 3.27}}));
-  EXPECT_EQ(log.runs[1].losses.at(10), 3.51);
-  EXPECT_TRUE(std::isnan(log.runs[1].losses.at(20)));
-  EXPECT_EQ(log.planned_steps, (std::vector<std::int64_t>{20, 20}));
+  const std::vector<ArenaRun> runs = parse_arena_log(two_runs, "log", "val_loss");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[1].name, "log run 2");
+  EXPECT_EQ(runs[0].losses, (std::map<std::int64_t, double>{{0, 10.82584}, {10, 3.5}, {20, 3.27}}));
+  EXPECT_EQ(runs[1].losses.at(10), 3.51);
+  EXPECT_TRUE(std::isnan(runs[1].losses.at(20)));
+  EXPECT_EQ(runs[1].planned_steps, 20);
 }
 
 TEST(StatsArena, AnotherLossOfALogCanBeTheScore) {
   const std::string averaged =
       "step:20/20 val_loss:3.28243 val_avg_loss:3.28 val_ema_loss:3.27833 train_time:2s\n";
-  EXPECT_EQ(parse_arena_log(averaged, "log", "val_ema_loss").runs[0].losses.at(20), 3.27833);
-  EXPECT_EQ(parse_arena_log(averaged, "log", "val_loss").runs[0].losses.at(20), 3.28243);
+  EXPECT_EQ(parse_arena_log(averaged, "log", "val_ema_loss")[0].losses.at(20), 3.27833);
+  EXPECT_EQ(parse_arena_log(averaged, "log", "val_loss")[0].losses.at(20), 3.28243);
 }
 
 std::string log_refusal(const std::string& text) {
