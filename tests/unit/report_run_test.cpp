@@ -31,22 +31,16 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(MetricsReader, ReadsEveryEvent) {
-  const MetricsHistory history = parse_metrics(
-      R"({"event":"memory","tensors_bytes":{"gradients":8},"programs_bytes":{"micro step":16},"arena_bytes":16})"
-      "\n" +
-          step_line +
-          "\n"
-          R"({"event":"restart","step":5,"optimizer":"a","cycle":1,"lr":0.02})"
-          "\n"
-          R"({"event":"phase_start","step":6,"phase":"long","way":"looped, bf16","budget_fraction":0.5})"
-          "\n"
-          R"({"event":"resume","step":7,"checkpoint":"x"})"
-          "\n"
-          R"({"event":"something newer","step":7})"
-          "\n"
-          R"({"event":"validation","step":8,"val_loss_nats":3.0,"val_bpb":null,"val_tokens":9,"val_bytes":0,"seconds":1.0})"
-          "\n",
-      "m");
+  const std::string before =
+      R"({"event":"memory","tensors_bytes":{"gradients":8},"programs_bytes":{"micro step":16},"arena_bytes":16})";
+  const std::string after = R"(
+{"event":"restart","step":5,"optimizer":"a","cycle":1,"lr":0.02}
+{"event":"phase_start","step":6,"phase":"long","way":"looped, bf16","budget_fraction":0.5}
+{"event":"resume","step":7,"checkpoint":"x"}
+{"event":"something newer","step":7}
+{"event":"validation","step":8,"val_loss_nats":3.0,"val_bpb":null,"val_tokens":9,"val_bytes":0,"seconds":1.0}
+)";
+  const MetricsHistory history = parse_metrics(before + "\n" + step_line + after, "m");
   ASSERT_EQ(history.steps.size(), 1u);
   const StepRecord& step = history.steps[0];
   EXPECT_EQ(step.step, 5);
