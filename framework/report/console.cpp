@@ -16,15 +16,6 @@ std::string_view environment(const char* name) {
   return value ? value : "";
 }
 
-bool utf8_locale() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string_view value = environment(name);
-    if (value.empty()) continue;
-    return value.find("UTF-8") != std::string_view::npos || value.find("utf8") != std::string_view::npos;
-  }
-  return false;
-}
-
 // Of each Tone.
 constexpr const char* codes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[1;31m"};
 
@@ -43,7 +34,6 @@ Terminal terminal_of(std::FILE* stream) {
   const std::string_view term = environment("TERM");
   terminal.live = !term.empty() && term != "dumb";
   terminal.colour = terminal.live && environment("NO_COLOR").empty();
-  terminal.utf8 = utf8_locale();
   winsize size{};
   if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) terminal.columns = size.ws_col;
   return terminal;

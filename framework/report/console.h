@@ -17,11 +17,10 @@ struct ConsoleOptions {
 struct Terminal {
   bool live = false;    // a line may be redrawn: a terminal that is not dumb
   bool colour = false;  // the same, and NO_COLOR is not set
-  bool utf8 = false;    // the locale's characters are UTF-8
   int columns = 80;
 };
 
-// Asks the stream and the environment (TERM, NO_COLOR, LC_ALL, LC_CTYPE, LANG). `stream` may be null.
+// Asks the stream and the environment (TERM, NO_COLOR). `stream` may be null.
 Terminal terminal_of(std::FILE* stream);
 
 enum class Tone { plain, strong, faint, good, warning, error };

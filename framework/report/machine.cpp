@@ -4,14 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <iterator>
-#include <sstream>
 #include <string_view>
 
 #include "framework/core/shell.h"
@@ -30,6 +27,8 @@ std::string labelled_value(const char* file, std::string_view label) {
   }
   return "";
 }
+
+const auto loaded_at = std::chrono::system_clock::now();  // when the program began
 
 }  // namespace
 
@@ -78,22 +77,7 @@ std::string utc_time(std::int64_t seconds) {
 }
 
 std::string process_start_time() {
-  // Both count from the machine's start: field 22 of stat in ticks, uptime in seconds. The second field, the
-  // program's name in brackets, may hold blanks.
-  std::ifstream stat("/proc/self/stat");
-  const std::string text{std::istreambuf_iterator<char>(stat), {}};
-  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
-  std::string field;
-  for (int number = 3; number <= 22 && fields >> field; ++number) {
-  }
-  double uptime = 0;
-  std::ifstream("/proc/uptime") >> uptime;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  double age = 0;
-  if (fields && uptime > 0) {
-    age = uptime - static_cast<double>(std::stoll(field)) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
-  return utc_time(static_cast<std::int64_t>(std::chrono::duration<double>(now).count() - age));
+  return utc_time(std::chrono::system_clock::to_time_t(loaded_at));
 }
 
 std::string process_command() {

@@ -29,17 +29,13 @@ double real(const Json& record, const char* key) {
 
 // {"NAME": number, ...}; absent: no names.
 template <typename T>
-std::vector<std::pair<std::string, T>> numbers_by_name(const Json& record, const char* key) {
+std::vector<std::pair<std::string, T>> by_name(const Json& record, const char* key,
+                                               T (*number)(const Json&)) {
   std::vector<std::pair<std::string, T>> pairs;
   const auto found = record.find(key);
   if (found == record.end()) return pairs;
-  for (const auto& [name, value] : found->get_ref<const Json::object_t&>()) {
-    if constexpr (std::is_same_v<T, double>) {
-      pairs.emplace_back(name, real(value));
-    } else {
-      pairs.emplace_back(name, integer(value));
-    }
-  }
+  for (const auto& [name, value] : found->get_ref<const Json::object_t&>())
+    pairs.emplace_back(name, number(value));
   return pairs;
 }
 
@@ -53,8 +49,8 @@ StepRecord step_record(const Json& json) {
     record.window_last = integer(window->at(1));
   }
   record.gradient_norm = real(json, "gradient_norm");
-  record.group_gradient_norm = numbers_by_name<double>(json, "gradient_norm_of");
-  record.lr = numbers_by_name<double>(json, "lr");
+  record.group_gradient_norm = by_name<double>(json, "gradient_norm_of", real);
+  record.lr = by_name<double>(json, "lr", real);
   record.tokens = integer(json.at("tokens"));
   record.tokens_per_second = real(json, "tokens_per_second");
   record.step_seconds = real(json, "step_seconds");
@@ -70,8 +66,8 @@ PhaseSwitchRecord phase_switch(const Json& json) {
   record.step = integer(json.at("step"));
   record.from = json.at("from").get<std::string>();
   record.to = json.at("to").get<std::string>();
-  record.lr_before = numbers_by_name<double>(json, "lr_before");
-  record.lr_after = numbers_by_name<double>(json, "lr_after");
+  record.lr_before = by_name<double>(json, "lr_before", real);
+  record.lr_after = by_name<double>(json, "lr_after", real);
   record.optimizer_reset = json.at("optimizer_reset").get<bool>();
   record.state_sha256 = json.at("state_sha256").get<std::string>();
   record.loss_before_nats = real(json.at("probe_loss_nats").at(0));
@@ -99,8 +95,8 @@ void add(MetricsHistory& history, const Json& json) {
     history.resumes.push_back(integer(json.at("step")));
   } else if (event == "memory") {
     history.memory =
-        MemoryRecord{numbers_by_name<std::int64_t>(json, "tensors_bytes"),
-                     numbers_by_name<std::int64_t>(json, "programs_bytes"), integer(json.at("arena_bytes"))};
+        MemoryRecord{by_name<std::int64_t>(json, "tensors_bytes", integer),
+                     by_name<std::int64_t>(json, "programs_bytes", integer), integer(json.at("arena_bytes"))};
   }
 }
 
@@ -117,17 +113,12 @@ MetricsHistory read_metrics(const std::filesystem::path& path) {
   return parse_metrics(read_file(path), path.string());
 }
 
-namespace {
-
-// Names hold the optimiser's name, which the user chose.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }
-
-}  // namespace
 
 std::vector<Scalar> scalars_of(const MetricsHistory& history) {
   std::vector<Scalar> scalars;

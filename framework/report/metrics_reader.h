@@ -48,6 +48,9 @@ struct Scalar {
 // All finite numbers, in the order of the steps; validations after the step they followed.
 std::vector<Scalar> scalars_of(const MetricsHistory& history);
 
+// `text` as a field of a CSV table: quoted where it holds commas, quotes or line breaks.
+std::string csv_field(const std::string& text);
+
 // A table with a row per step and a column per name, in order of first appearance. Commas separate; a missing number is empty; lines
 // end in CR LF (RFC 4180).
 std::string csv_table(const std::vector<Scalar>& scalars);

@@ -53,7 +53,7 @@ struct ProgressView {
   double left_seconds = -1;
 };
 
-// "encoding  ━━━━━━━────  52 %  1,234 of 5,678 documents  123 documents/s  0:12  0:11 left", at most one column less wide than the
+// "encoding  =======----  52 %  1,234 of 5,678 documents  123 documents/s  0:12  0:11 left", at most one column less wide than the
 // terminal. If it does not fit, parts are left out, the count first.
 std::string live_line(const ProgressView& view, const Terminal& terminal);
 // "encoding: 52 %, 1,234 of 5,678 documents, 123 documents/s, 0:12, 0:11 left"

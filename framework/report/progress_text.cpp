@@ -47,12 +47,8 @@ int shown_width(std::string_view text) {
 }
 
 std::string bar(double fraction, int length, const Terminal& terminal) {
-  const int full = static_cast<int>(std::lround(fraction * length));
-  std::string done, rest;
-  for (int i = 0; i < length; ++i) {
-    std::string& part = i < full ? done : rest;
-    part += terminal.utf8 ? (i < full ? "━" : "─") : (i < full ? "=" : "-");
-  }
+  const auto full = static_cast<std::size_t>(std::lround(fraction * length));
+  const std::string done(full, '='), rest(static_cast<std::size_t>(length) - full, '-');
   return toned(done, Tone::good, terminal.colour) + toned(rest, Tone::faint, terminal.colour);
 }
 
@@ -97,8 +93,10 @@ std::string clock_text(double seconds) {
 std::string count_text(double done, double total, std::string_view unit) {
   if (unit == "bytes") {
     const auto [size, name] = byte_unit(std::max(done, total));
-    if (total <= 0) return fmt::format("{} {}", figure(done / size), name);
-    return fmt::format("{} of {} {}", figure(done / size), figure(total / size), name);
+    const auto text = [whole = size](double b) {
+      return whole == 1 ? grouped(std::llround(b)) : figure(b / whole);
+    };
+    return fmt::format("{}{} {}", text(done), total > 0 ? " of " + text(total) : "", name);
   }
   const std::string counted = grouped(std::llround(done));
   if (total <= 0) return fmt::format("{} {}", counted, unit);

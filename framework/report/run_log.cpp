@@ -1,6 +1,5 @@
 #include "framework/report/run_log.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,7 +11,6 @@ namespace {
 
 constexpr const char* erase_line = "\r\x1b[2K";
 constexpr std::string_view warning_head = "warning:";
-constexpr std::size_t far_up = 15;  // lines
 
 void write_to(std::FILE* file, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), file);
@@ -66,11 +64,7 @@ void RunLog::write(std::string_view unsafe_text, bool on_console) {
   const std::string shown = printable(unsafe_text, LineBreaks::kept);
   const std::string_view text = shown;
   const std::lock_guard lock(writing_);
-  if (on_console && options_.console) {
-    if (text.starts_with(warning_head)) warnings_.emplace_back(console_lines_, text);
-    console_lines_ += 1 + static_cast<std::size_t>(std::ranges::count(text, '\n'));
-    write_to_console(text);
-  }
+  if (on_console && options_.console) write_to_console(text);
   if (keeps_) (kept_ += text) += '\n';
   if (file_.is_open()) write_to_file(std::string(text) + "\n");
 }
@@ -85,27 +79,6 @@ void RunLog::write_to_console(std::string_view text) {
   }
   write_to(options_.console, "\n");
   std::fflush(options_.console);
-}
-
-void RunLog::repeat_warnings() {
-  const std::lock_guard lock(writing_);
-  if (!options_.console) return;
-  std::erase_if(warnings_, [&](const auto& warning) { return console_lines_ - warning.first < far_up; });
-  if (warnings_.empty()) return;
-  write_to_console(fmt::format("{} above:", warnings_.size() == 1 ? "a warning" : "warnings"));
-  std::vector<std::string_view> told;
-  for (const auto& [line, text] : warnings_) {
-    if (std::ranges::find(told, text) != told.end()) continue;
-    told.push_back(text);
-    write_to_console(text);
-  }
-}
-
-RunLog::~RunLog() {
-  try {
-    repeat_warnings();
-  } catch (const std::exception&) {  // a log is no reason to end a process
-  }
 }
 
 void RunLog::show_live(std::string_view text) {

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "framework/core/own_file.h"
 #include "framework/report/console.h"
@@ -21,8 +20,6 @@ class RunLog : public ProgressSink {
  public:
   // An empty `file` means no file; `append` keeps the file's contents. Throws run_error if the file cannot be made.
   RunLog(const ConsoleOptions& options, const std::filesystem::path& file, bool append = false);
-  // Shows warnings again that have scrolled far up the console.
-  ~RunLog() override;
   // For a file that is opened later, when the run can no longer be refused. Lines until then are kept for it.
   void keep_lines() { keeps_ = true; }
   // Opens the file and writes the kept lines. Throws run_error if it cannot be made.
@@ -51,7 +48,6 @@ class RunLog : public ProgressSink {
  private:
   void write(std::string_view unsafe_text, bool on_console);
   void write_to_console(std::string_view text);
-  void repeat_warnings();
   void write_to_file(std::string_view text);
   void erase_live();
 
@@ -64,8 +60,6 @@ class RunLog : public ProgressSink {
   Terminal terminal_;
   std::mutex writing_;
   bool live_shown_ = false;
-  std::size_t console_lines_ = 0;                              // written so far
-  std::vector<std::pair<std::size_t, std::string>> warnings_;  // with the console's lines before each
 };
 
 }  // namespace mulligan

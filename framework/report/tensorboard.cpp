@@ -50,14 +50,10 @@ std::string summary_value(const Scalar& scalar) {
 
 }  // namespace
 
-std::uint32_t crc32c(std::string_view data) {
+std::uint32_t masked_crc32c(std::string_view data) {
   boost::crc_optimal<32, 0x1edc6f41, 0xffffffff, 0xffffffff, true, true> crc;
   crc.process_bytes(data.data(), data.size());
-  return crc.checksum();
-}
-
-std::uint32_t masked_crc32c(std::string_view data) {
-  return std::rotr(crc32c(data), 15) + 0xa282ead8;
+  return std::rotr(static_cast<std::uint32_t>(crc.checksum()), 15) + 0xa282ead8;
 }
 
 std::string tensorboard_record(std::string_view data) {

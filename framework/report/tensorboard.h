@@ -17,9 +17,7 @@
 
 namespace mulligan {
 
-// CRC-32C (Castagnoli) of `data`.
-std::uint32_t crc32c(std::string_view data);
-// The masked form in records: rotated right by 15 bits, plus 0xa282ead8.
+// CRC-32C (Castagnoli) of `data` in the masked form of records: rotated right by 15 bits, plus 0xa282ead8.
 std::uint32_t masked_crc32c(std::string_view data);
 
 // `data` as one record.

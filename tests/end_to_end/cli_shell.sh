@@ -24,7 +24,7 @@ check_equal "a value among several" "bf16 f16 f32 " "$(complete_words checkpoint
 check_equal "a key behind --set" "train.budget_seconds= " "$(complete_words train run.toml --set train.bu)"
 mkdir runs && : >run.toml
 check_equal "a file" "run.toml " "$(complete_words train run.)"
-check_equal "a folder, also behind =" "runs " "$(complete_words report x --compare = ru)"
+check_equal "a folder, also behind =" "runs " "$(complete_words report x --tensorboard = ru)"
 
 # Each option of each command's --help is offered, so that nothing is forgotten.
 missing=""

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The cross-checks that need only small packages: safetensors and sentencepiece, where MULLIGAN_JUDGES_PYTHON (default: the
-# environment of tests/judges/run) has them. docs/cross_checks.csv is not written. tensorboard.sh has the reader of TensorBoard.
+# The cross-checks that need only small packages: safetensors, sentencepiece and tensorboard, where MULLIGAN_JUDGES_PYTHON (default: the
+# environment of tests/judges/run) has them. docs/cross_checks.csv is not written.
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 python=${MULLIGAN_JUDGES_PYTHON:-$build/judges/environment/bin/python}
-for judge in safetensors sentencepiece; do
+for judge in safetensors sentencepiece tensorboard; do
   if ! "$python" -c "import numpy, $judge" 2>/dev/null; then
     echo "skipped - judge $judge (its package is not installed; tests/judges/run installs it)"
     continue

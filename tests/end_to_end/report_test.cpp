@@ -72,24 +72,6 @@ TEST(Report, EverySectionAndCurveOfATrainedRun) {
   }
 }
 
-TEST(Report, CurvesOfSeveralRunsLieOverOneAnother) {
-  const auto one = report::read_run(tiny().train(with_restarts(1)).directory);
-  const auto two = report::read_run(tiny().train(with_restarts(2)).directory);
-  for (const std::string& html :
-       {report::comparison_page(report::compare({one, two})), report::run_page(one, {two})}) {
-    EXPECT_EQ(xml_fault(html), "");
-    const Names both{"tiny &lt;1&gt;", "tiny &lt;2&gt;"};
-    for (const char* chart : {"compare-loss-curve", "compare-loss-seconds-curve", "compare-bpb-curve",
-                              "compare-lr-curve", "compare-gradient-curve", "compare-speed-curve"}) {
-      EXPECT_EQ(curves(html, chart), both) << chart;
-    }
-    EXPECT_NE(element(html, "compare-seeds", "</section>").find("tiny &lt;1&gt; and 1 more"),
-              std::string::npos);
-    EXPECT_NE(element(html, "compare-figures", "</section>").find("val_bpb"), std::string::npos);
-    EXPECT_NE(element(html, "compare-keys", "</section>").find("run.seed"), std::string::npos);
-  }
-}
-
 // A killed run has metrics, but neither a result nor a whole last line.
 TEST(Report, OfARunThatWasKilled) {
   const RunResult result = tiny().train({"train.steps=6", "train.log_every=1"});

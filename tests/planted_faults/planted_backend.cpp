@@ -4,9 +4,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <memory>
+#include <span>
 
 #include "planted_faults.h"
 
@@ -203,24 +204,31 @@ void Planted::change_attributes(Bound& call) {
   after_attention_ = false;
 }
 
+// A tensor's numbers; none where it is not f32.
+std::span<float> floats_of(const mlg_tensor& tensor) {
+  if (tensor.dtype != MLG_F32) return {};
+  return {static_cast<float*>(tensor.data),
+          static_cast<std::size_t>(tensor.shape[0] * tensor.shape[1] * tensor.shape[2] * tensor.shape[3])};
+}
+
 // Faults that are another computation.
 void Planted::plant(Prepared& own) {
   const std::string& kernel = own.call.kernel;
-  const bool rotates = kernel == "qk_norm_rope_fwd" || kernel == "qkv_split_norm_rope_fwd";
   const Fault fault = fault_;
-  const auto instead_or_after = [&](void (*action)(const Bound&, Fault)) {
-    own.wrong = [action, fault](const Bound& call, const std::function<void()>& real) {
+  const auto after = [&](auto change) {
+    own.wrong = [change](const Bound& call, const std::function<void()>& real) {
       real();
-      action(call, fault);
+      change(call);
     };
   };
-  if ((fault == Fault::rope_pairs || fault == Fault::rope_head_0) && rotates)
-    instead_or_after(planted::wrong_rotation);
-  if ((fault == Fault::not_causal || fault == Fault::across_documents) && kernel == "attention_fwd")
-    instead_or_after(planted::wrong_attention);
   const auto copied_to = [](std::size_t result) {
     return [result](const Bound& call, const auto&) { planted::copied(call, result); };
   };
+  if ((fault == Fault::rope_pairs || fault == Fault::rope_head_0) &&
+      (kernel == "qk_norm_rope_fwd" || kernel == "qkv_split_norm_rope_fwd"))
+    after([fault](const Bound& call) { planted::wrong_rotation(call, fault); });
+  if ((fault == Fault::not_causal || fault == Fault::across_documents) && kernel == "attention_fwd")
+    after([fault](const Bound& call) { planted::wrong_attention(call, fault); });
   if (fault == Fault::no_softcap && kernel == "softcap_fwd") own.wrong = copied_to(1);
   if (fault == Fault::missing_bias && kernel == "row_bias_fwd") own.wrong = copied_to(2);
   if (kernel == "rms_norm_fwd" || kernel == "lane_mean_norm_fwd" || kernel == "weighted_rms_norm_fwd")
@@ -228,12 +236,9 @@ void Planted::plant(Prepared& own) {
   if (is_head(own.call)) {
     head_ = &own;
     if (fault == Fault::no_final_norm && norm_) {
-      const bool of_lanes = norm_->call.kernel == "lane_mean_norm_fwd";
-      norm_->wrong = [of_lanes, result = norm_->call.kernel == "rms_norm_fwd"
-                                             ? std::size_t{1}
-                                             : std::size_t{2}](const Bound& call, const auto&) {
-        of_lanes ? planted::unnormed_lane_mean(call) : planted::copied(call, result);
-      };
+      norm_->wrong = copied_to(norm_->call.kernel == "rms_norm_fwd" ? 1U : 2U);
+      if (norm_->call.kernel == "lane_mean_norm_fwd")
+        norm_->wrong = [](const Bound& call, const auto&) { planted::unnormed_lane_mean(call); };
     }
   }
   if (kernel == "cross_entropy_fwd" && fault == Fault::stale_logits && head_) {
@@ -244,45 +249,29 @@ void Planted::plant(Prepared& own) {
   }
   if (kernel == "cross_entropy_fwd" && fault == Fault::unfinished_losses) {
     own.wrong = [](const Bound& call, const std::function<void()>& real) {
-      auto* losses = static_cast<float*>(call.arguments[2].data);
-      const std::int64_t tokens = call.arguments[2].shape[0], kept = tokens - tokens / 4;
-      const std::vector<float> before(losses + kept, losses + tokens);
+      const std::span<float> losses = floats_of(call.arguments[2]), rest = losses.last(losses.size() / 4);
+      const std::vector<float> before(rest.begin(), rest.end());
       real();
-      std::copy(before.begin(), before.end(), losses + kept);
+      std::copy(before.begin(), before.end(), rest.begin());
     };
   }
   if (kernel == "attention_bwd" && fault == Fault::short_gradients) {
-    own.wrong = [](const Bound& call, const std::function<void()>& real) {
-      real();
-      if (call.arguments[7].dtype != MLG_F32) return;
-      auto* dq = static_cast<float*>(call.arguments[7].data);
-      const std::int64_t count =
-          call.arguments[7].shape[0] * call.arguments[7].shape[1] * call.arguments[7].shape[2];
-      std::transform(dq, dq + count, dq, [](float value) { return 0.9F * value; });
-    };
+    after([](const Bound& call) {
+      for (float& dq : floats_of(call.arguments[7])) dq *= 0.9F;
+    });
   }
   if (kernel == "matmul" && fault == Fault::no_two_alike) {
-    own.wrong = [](const Bound& call, const std::function<void()>& real) {
+    after([](const Bound& call) {
       static unsigned runs = 0;  // of all instances
-      real();
-      if (call.arguments[2].dtype == MLG_F32)
-        static_cast<float*>(call.arguments[2].data)[0] += 1e-6F * static_cast<float>(++runs % 1009);
-    };
+      const std::span<float> c = floats_of(call.arguments[2]);
+      if (!c.empty()) c[0] += 1e-6F * static_cast<float>(++runs % 1009);
+    });
   }
   if (kernel == "matmul" && fault == Fault::rounded_matmuls) {
-    own.wrong = [](const Bound& call, const std::function<void()>& real) {
-      real();
-      if (call.arguments[2].dtype != MLG_F32) return;
-      auto* c = static_cast<float*>(call.arguments[2].data);
-      const std::int64_t count =
-          call.arguments[2].shape[0] * call.arguments[2].shape[1] * call.arguments[2].shape[2];
-      for (std::int64_t i = 0; i < count; ++i) {
-        std::uint32_t bits = 0;
-        std::memcpy(&bits, c + i, 4);
-        bits &= ~std::uint32_t{0x1FFF};  // the 10 bits of TF32
-        std::memcpy(c + i, &bits, 4);
-      }
-    };
+    after([](const Bound& call) {
+      for (float& c : floats_of(call.arguments[2]))  // to the 10 bits of TF32
+        c = std::bit_cast<float>(std::bit_cast<std::uint32_t>(c) & ~std::uint32_t{0x1FFF});
+    });
   }
 }
 

@@ -12,6 +12,10 @@
 namespace planted {
 namespace {
 
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
 // f32 and bf16 as floats, and back.
 std::vector<float> read(const mlg_tensor& tensor) {
   const std::int64_t count = tensor.shape[0] * tensor.shape[1] * tensor.shape[2] * tensor.shape[3];
@@ -42,16 +46,16 @@ void rotate_wrongly(const Bound& call, const mlg_tensor& heads, Fault fault) {
   for (std::int64_t head = 0; head < heads.shape[0] * groups; ++head) {
     if (fault == Fault::rope_head_0 && head % groups == 0) continue;
     float* u = y.data() + head * width;
-    const std::int64_t at = head / groups % row_length * half;
+    const std::int64_t row = head / groups % row_length * half;
     for (std::int64_t j = 0; j < half; ++j) {  // undone
-      const float c = cos[static_cast<std::size_t>(at + j)], s = sin[static_cast<std::size_t>(at + j)];
+      const float c = cos[at(row + j)], s = sin[at(row + j)];
       const float a = u[j], b = u[j + half];
       u[j] = a * c - b * s;
       u[j + half] = a * s + b * c;
     }
     if (fault == Fault::rope_head_0) continue;
     for (std::int64_t j = 0; j < half; ++j) {
-      const float c = cos[static_cast<std::size_t>(at + j)], s = sin[static_cast<std::size_t>(at + j)];
+      const float c = cos[at(row + j)], s = sin[at(row + j)];
       const float a = u[2 * j], b = u[2 * j + 1];
       u[2 * j] = a * c + b * s;
       u[2 * j + 1] = -a * s + b * c;
@@ -90,35 +94,33 @@ void wrong_attention(const Bound& call, Fault fault) {
   const std::vector<float> q = read(tq), k = read(tk), v = read(call.arguments[2]);
   const auto* boundaries = static_cast<const std::int32_t*>(call.arguments[3].data);
   const std::int64_t tokens = tq.shape[0], heads = tq.shape[1], kv = tk.shape[1], width = tq.shape[2];
-  std::vector<std::int64_t> begin(static_cast<std::size_t>(tokens), 0),
-      end(static_cast<std::size_t>(tokens), tokens);
+  std::vector<std::int64_t> begin(at(tokens), 0), end(at(tokens), tokens);
   for (std::int64_t i = 0; i + 1 < call.arguments[3].shape[0]; ++i) {
     for (std::int64_t t = boundaries[i]; t < boundaries[i + 1]; ++t) {
-      begin[static_cast<std::size_t>(t)] = boundaries[i];
-      end[static_cast<std::size_t>(t)] = boundaries[i + 1];
+      begin[at(t)] = boundaries[i];
+      end[at(t)] = boundaries[i + 1];
     }
   }
   std::vector<float> out(q.size(), 0);
   for (std::int64_t t = 0; t < tokens; ++t) {
-    const std::int64_t first = fault == Fault::across_documents ? 0 : begin[static_cast<std::size_t>(t)];
-    const std::int64_t last = fault == Fault::not_causal ? end[static_cast<std::size_t>(t)] : t + 1;
+    const std::int64_t first = fault == Fault::across_documents ? 0 : begin[at(t)];
+    const std::int64_t last = fault == Fault::not_causal ? end[at(t)] : t + 1;
     for (std::int64_t h = 0; h < heads; ++h) {
       std::vector<double> weights;
       double most = -1e30, sum = 0;
       for (std::int64_t j = first; j < last; ++j) {
         double dot = 0;
         for (std::int64_t i = 0; i < width; ++i)
-          dot += static_cast<double>(q[static_cast<std::size_t>((t * heads + h) * width + i)]) *
-                 static_cast<double>(k[static_cast<std::size_t>((j * kv + h / (heads / kv)) * width + i)]);
+          dot += static_cast<double>(q[at((t * heads + h) * width + i)]) *
+                 static_cast<double>(k[at((j * kv + h / (heads / kv)) * width + i)]);
         weights.push_back(dot * call.attribute("softmax_scale"));
         most = std::max(most, weights.back());
       }
       for (double& weight : weights) sum += weight = std::exp(weight - most);
       for (std::int64_t j = first; j < last; ++j) {
         for (std::int64_t i = 0; i < width; ++i)
-          out[static_cast<std::size_t>((t * heads + h) * width + i)] +=
-              static_cast<float>(weights[static_cast<std::size_t>(j - first)] / sum) *
-              v[static_cast<std::size_t>((j * kv + h / (heads / kv)) * width + i)];
+          out[at((t * heads + h) * width + i)] += static_cast<float>(weights[at(j - first)] / sum) *
+                                                  v[at((j * kv + h / (heads / kv)) * width + i)];
       }
     }
   }

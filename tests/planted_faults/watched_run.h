@@ -19,7 +19,7 @@ inline end_to_end::TinyRun& tiny() {
 }
 
 // What `mulligan doctor` finds in these stages, or in all.
-inline std::vector<Finding> findings_of(LoadedConfig loaded, const std::vector<Stage>& stages = {}) {
+inline std::vector<Finding> findings_of(LoadedConfig loaded, const std::vector<std::string>& stages = {}) {
   resolve_run_plugins(loaded, test_plugin_host());
   Examination wanted;
   wanted.stages = stages;

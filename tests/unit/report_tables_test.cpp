@@ -11,7 +11,6 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/support/xml_check.h"
-#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report::report_tables_test {
 namespace {
@@ -37,14 +36,14 @@ Table only_table(const std::string& text) {
 TEST(ReportMarkdown, ReadsBackWhatMulliganWrites) {
   const std::vector<Row> cells = {
       {"a", "|", "", "\\"}, {"x|y", "\\|", "\\\\", "a\\"}, {"<b>&", "0.5 ± 0.1", "| |", "`off`"}};
-  stats::MarkdownTable written(cells[0]);
+  Table written{cells[0]};
   written.add(cells[1]);
   written.add(cells[2]);
   const Table seen = only_table(written.text());
   EXPECT_EQ(seen.head, cells[0]);
   EXPECT_EQ(seen.rows, (std::vector<Row>{cells[1], cells[2]}));
   EXPECT_EQ(seen.columns, "llll");
-  stats::MarkdownTable lines({"two\nlines"});
+  const Table lines{Row{"two\nlines"}};
   EXPECT_EQ(only_table(lines.text()).head, Row{"two lines"});
 }
 
@@ -92,19 +91,6 @@ TEST(ReportMarkdown, RowsHaveAsManyCellsAsTheHead) {
   EXPECT_TRUE(contains(refused, "t.md:6: a row of 2 cells below a head of 1"));
 }
 
-// Cells that a row leaves out take no memory: a short file cannot ask for much.
-TEST(ReportMarkdown, ShortRowsBelowAWideHeadCostNothing) {
-  std::string head, dashes, rows;
-  for (int i = 0; i < 100'000; ++i) {
-    head += "|a";
-    dashes += "|-";
-    rows += "\n|b";
-  }
-  const Table table = only_table(head + "\n" + dashes + rows);
-  EXPECT_EQ(table.head.size(), 100'000u);
-  EXPECT_EQ(table.rows, std::vector<Row>(100'000, Row{"b"}));
-}
-
 // Whatever bytes a file has, the reader ends, and the page of it is well-formed.
 TEST(ReportTables, APageOfHostileCells) {
   const test_support::ScratchFolder scratch;
@@ -143,17 +129,6 @@ std::string bytes(std::initializer_list<int> values) {
   std::string text;
   for (const int value : values) text += static_cast<char>(value);
   return text;
-}
-
-// RFC 3720, B.4, and the check value of the catalogue of parametrised CRC algorithms.
-TEST(Crc32c, HasThePublishedValues) {
-  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
-  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
-  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
-  std::string rising;
-  for (int i = 0; i < 32; ++i) rising += static_cast<char>(i);
-  EXPECT_EQ(crc32c(rising), 0x46dd794eu);
-  EXPECT_EQ(crc32c(""), 0u);
 }
 
 TEST(TensorBoard, ARecordIsLengthChecksumDataChecksum) {

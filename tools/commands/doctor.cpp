@@ -22,7 +22,6 @@ namespace {
 
 struct DoctorArguments {
   RunOptions run;
-  std::vector<std::string> stages;
   doctor::Examination examination;
   std::string weights, json;
   bool allow_skip = false;
@@ -32,22 +31,20 @@ std::vector<doctor::Finding> findings_of(const DoctorArguments& arguments, Loade
                                          PluginHost& host) {
   const std::string weights = arguments.weights.empty() ? loaded.config.init.from : arguments.weights;
   doctor::Examination wanted = arguments.examination;
-  for (const std::string& stage : arguments.stages) {
-    wanted.stages.push_back(doctor::stage_of(stage));
-    if (wanted.stages.back() == doctor::Stage::load && weights.empty())
-      throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
-  }
+  if (std::ranges::find(wanted.stages, "load") != wanted.stages.end() && weights.empty())
+    throw config_error("--stage load needs weights: name them with --weights, or set init.from.");
   if (!weights.empty()) wanted.weights = weights_file(weights);
   const bool only_loads =
       !wanted.stages.empty() &&
-      std::ranges::all_of(wanted.stages, [](doctor::Stage stage) { return stage == doctor::Stage::load; });
+      std::ranges::all_of(wanted.stages, [](const std::string& stage) { return stage == "load"; });
   resolve_run_plugins(loaded, host, only_loads ? PluginUse::score : PluginUse::train);
   return doctor::examine(loaded, host, wanted);
 }
 
 // Of a run directory: what the run recorded and had.
 std::vector<doctor::Finding> findings_of_run(const DoctorArguments& arguments) {
-  if (!arguments.stages.empty() || !arguments.weights.empty() || !arguments.run.overrides.empty()) {
+  if (!arguments.examination.stages.empty() || !arguments.weights.empty() ||
+      !arguments.run.overrides.empty()) {
     throw config_error(
         "'{}' is a run directory, whose own findings are read: --stage, --weights and --set are for "
         "configurations; leave them out, or name '{}'.",
@@ -94,10 +91,10 @@ void add_doctor_command(CLI::App& app) {
   arguments->run.declare(*command);
   command
       ->add_option(
-          "--stage", arguments->stages,
+          "--stage", arguments->examination.stages,
           "Only these checks: data, loss, weights, forward, train, load (a weights file, bit by bit); "
           "without it all of them, load where there are weights")
-      ->check(CLI::IsMember(doctor::stage_names()));
+      ->check(CLI::IsMember({"data", "loss", "weights", "forward", "train", "load"}));
   command
       ->add_option("--tokens", arguments->examination.tokens,
                    "Largest number of training and of validation tokens to check")

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -26,7 +25,6 @@ namespace fs = std::filesystem;
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::vector<std::string> others;  // that the page of one run ends in a comparison with
   std::vector<std::string> tables;  // folders; in place of runs
   std::string output;
   bool overwrite = false;
@@ -35,19 +33,7 @@ struct ReportArguments {
   std::string csv;          // table with a row per reported step
 };
 
-// When the training clock stood at zero: the file was last written when it stood at the last step's reading.
-double start_of(const fs::path& metrics, const MetricsHistory& history) {
-  const auto written = std::chrono::file_clock::to_sys(fs::last_write_time(metrics));
-  const double seconds = std::chrono::duration<double>(written.time_since_epoch()).count();
-  return history.steps.empty() ? seconds : seconds - history.steps.back().elapsed_seconds;
-}
-
-// TensorBoard takes files whose names hold this word; the rest tells the runs of one folder apart.
-fs::path event_file(const fs::path& folder, double started) {
-  return folder / fmt::format("events.out.tfevents.{:.0f}.mulligan", started);
-}
-
-// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
+// Prints where it writes, and warns of what the directory's files are doubted for. Throws Error.
 void export_metrics(const ReportArguments& arguments) {
   const std::string& run = arguments.runs.front();
   const fs::path metrics = RunFiles{run}.metrics();
@@ -55,17 +41,13 @@ void export_metrics(const ReportArguments& arguments) {
     throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", run);
   for (const std::string& doubt : report::read_run(run).doubts) print_warning(printable(doubt));
   const MetricsHistory history = read_metrics(metrics);
-  const std::vector<Scalar> scalars = scalars_of(history);
   if (!arguments.csv.empty()) {
-    write_file_atomically(arguments.csv, csv_table(scalars));
+    write_file_atomically(arguments.csv, csv_table(scalars_of(history)));
     fmt::print("{}\n", arguments.csv);
   }
   if (arguments.tensorboard.empty()) return;
-  const double started = start_of(metrics, history);
-  const fs::path file = event_file(arguments.tensorboard, started);
-  fs::create_directories(arguments.tensorboard);
-  write_file_atomically(file, tensorboard_events(scalars, started));
-  fmt::print("{}\n", file.string());
+  const TensorboardFile events(arguments.tensorboard, history);
+  fmt::print("{}\n", arguments.tensorboard);
 }
 
 void report_run(const ReportArguments& arguments) {
@@ -73,7 +55,7 @@ void report_run(const ReportArguments& arguments) {
   const report::RunRecord run = report::read_run(directory);
   remove_temporary_leftovers(directory);
   const fs::path output = arguments.output.empty() ? run.files.report() : fs::path(arguments.output);
-  write_file_atomically(output, report::run_page(run, report::read_runs(arguments.others)));
+  write_file_atomically(output, report::run_page(run));
   fmt::print("{}\n", output.string());
 }
 
@@ -89,9 +71,6 @@ void report_tables(const ReportArguments& arguments) {
 }
 
 void compare_runs(const ReportArguments& arguments) {
-  if (!arguments.others.empty())
-    throw config_error("--compare is of the report of one run; name all {} runs without it.",
-                       arguments.runs.size() + arguments.others.size());
   const report::Comparison comparison = report::compare(report::read_runs(arguments.runs));
   fmt::print("{}", printable(report::comparison_text(comparison), LineBreaks::kept));
   if (arguments.output.empty()) return;
@@ -126,18 +105,13 @@ void add_report_command(CLI::App& app) {
           "Run directory; of several, final figures side by side, statistics over seeds and the keys that "
           "differ are printed")
       ->type_name("RUN");
-  CLI::Option* others = command
-                            ->add_option("--compare", arguments->others,
-                                         "Other run directories, for a comparison at the end of the page")
-                            ->type_name("RUN");
   CLI::Option* tables =
       command
           ->add_option(
               "--tables", arguments->tables,
               "Folders with a tables.md, or folders of such folders; makes one page of all tables in "
               "place of a run's")
-          ->type_name("FOLDER")
-          ->excludes(others);
+          ->type_name("FOLDER");
   CLI::Option* output =
       command
           ->add_option("--output", arguments->output,
@@ -147,11 +121,7 @@ void add_report_command(CLI::App& app) {
   command->add_flag("--overwrite", arguments->overwrite, "Replace the page of --tables where it exists")
       ->needs(tables);
   const auto add_export = [&](const char* name, std::string& path, const char* type, const char* help) {
-    command->add_option(name, path, help)
-        ->type_name(type)
-        ->excludes(others)
-        ->excludes(tables)
-        ->excludes(output);
+    command->add_option(name, path, help)->type_name(type)->excludes(tables)->excludes(output);
   };
   add_export("--tensorboard", arguments->tensorboard, "FOLDER",
              "In place of the page: folder for an event file; draw it with: tensorboard --logdir FOLDER");

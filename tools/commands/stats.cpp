@@ -24,7 +24,7 @@ namespace {
 
 struct StatsArguments {
   std::vector<std::string> runs;
-  std::string csv, metric, json, markdown;
+  std::string csv, metric, json;
   std::vector<std::string> by;
   std::int64_t target_steps = 0;
   stats::StudyOptions study;
@@ -41,15 +41,12 @@ void write_if_asked(const std::string& path, const std::string& text) {
   if (!path.empty()) write_file_atomically(path, text);
 }
 
-bool is_table(const std::string& argument) {
-  return argument.ends_with(".csv");
-}
-
 // A sweep's folder stands for the runs in it.
 std::vector<std::string> run_directories(const std::vector<std::string>& arguments) {
   std::vector<std::string> runs;
   for (const std::string& argument : arguments) {
     if (!is_sweep_folder(argument)) {
+      require_finished_sweep(argument);
       runs.push_back(argument);
       continue;
     }
@@ -69,34 +66,21 @@ std::string short_runs(const std::vector<report::RunRecord>& runs, std::int64_t 
 }
 
 void make_statistics(const StatsArguments& arguments) {
-  if (arguments.runs.empty())
-    throw config_error("name run directories, a sweep's folder or a table (FILE.csv).");
+  if (arguments.runs.empty()) throw config_error("name run directories, or a sweep's folder.");
+  const std::vector<report::RunRecord> runs = report::read_runs(run_directories(arguments.runs));
   stats::Observations all;
-  std::string doubts;
   stats::StudyOptions options = arguments.study;
   if (arguments.runs.size() == 1 && arguments.by.empty() && is_sweep_folder(arguments.runs.front())) {
     SweepObservations sweep = observe_sweep(arguments.runs.front(), arguments.metric);
     all = std::move(sweep.all);
     if (options.baseline.empty()) options.baseline = sweep.baseline;
-    const std::vector<report::RunRecord> runs = report::read_runs(runs_of_sweep(arguments.runs.front()));
-    doubts = report::doubts_text(runs) + short_runs(runs, arguments.target_steps);
-  } else if (!is_table(arguments.runs.front())) {
-    const std::vector<report::RunRecord> runs = report::read_runs(run_directories(arguments.runs));
+  } else {
     all = report::observe_runs(runs, arguments.metric.empty() ? report::final_metric(runs) : arguments.metric,
                                arguments.by);
-    doubts = report::doubts_text(runs) + short_runs(runs, arguments.target_steps);
-  } else {
-    if (!arguments.by.empty())
-      throw config_error("--by is for run directories; every further column of a table is a factor.");
-    if (arguments.runs.size() > 1)
-      throw config_error("'{}' is a table; name it alone, without runs or other tables.",
-                         arguments.runs.front());
-    all = stats::read_observations(arguments.runs.front(),
-                                   arguments.metric.empty() ? "value" : arguments.metric);
   }
+  const std::string doubts = report::doubts_text(runs) + short_runs(runs, arguments.target_steps);
   const stats::Study study = stats::make_study(all, options);
   const std::string text = doubts + stats::study_text(study);
-  write_if_asked(arguments.markdown, text);
   write_if_asked(arguments.csv, stats::observations_csv(all));
   nlohmann::ordered_json json = stats::study_json(study);
   if (!doubts.empty()) json["doubts"] = doubts;
@@ -180,18 +164,11 @@ void add_stats_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "stats", "Intervals and tests over runs of several seeds: each condition, and each against a baseline");
   auto arguments = std::make_shared<StatsArguments>();
-  command
-      ->add_option(
-          "runs", arguments->runs,
-          "Run directories, the folder of a sweep, or a table FILE.csv: columns seed, run, window and the "
-          "metric; every further column is a factor")
-      ->type_name("RUN");
+  command->add_option("runs", arguments->runs, "Run directories, or the folder of a sweep")->type_name("RUN");
   command->add_option("--csv", arguments->csv, "File that the values are written to, one row per run")
       ->type_name("FILE");
-  command->add_option(
-      "--metric", arguments->metric,
-      report::run_metrics_text() +
-          "; without it the last score that all runs have. Of a table: the column, without it 'value'");
+  command->add_option("--metric", arguments->metric,
+                      report::run_metrics_text() + "; without it the last score that all runs have");
   command
       ->add_option("--by", arguments->by,
                    "Settings whose values make the conditions, such as train.compute_dtype; "
@@ -212,8 +189,6 @@ void add_stats_command(CLI::App& app) {
       ->check(CLI::Range(0.5, 0.9999))
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
-  command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
-      ->type_name("FILE");
   add_accept_command(*command);
   add_stats_arena_command(*command);
   command->callback([arguments, command] {

@@ -28,7 +28,7 @@ struct ArenaSideArguments {
 
 struct ArenaArguments {
   ArenaSideArguments ours, old;
-  std::string metric = "val_loss", json, markdown;
+  std::string metric = "val_loss", json;
 };
 
 struct ArenaSide {
@@ -52,7 +52,7 @@ ArenaSide judge_side(const ArenaSideArguments& arguments, const std::string& met
   ArenaSide side;
   const std::vector<ArenaRun> runs = arguments.logs.empty()
                                          ? report::arena_runs(report::read_runs(arguments.runs), side.notes)
-                                         : stats::runs_of_arena_logs(arguments.logs, metric, side.notes);
+                                         : stats::runs_of_arena_logs(arguments.logs, metric);
   if (const auto twice = stats::same_arena_run(runs)) {
     throw data_error(
         "'{}' and '{}' have the same losses at every step, so they are one run, which counts once; name one of them.",
@@ -88,7 +88,7 @@ std::string deviation_text(const ArenaStep& step) {
 }
 
 std::string side_text(const ArenaSide& side) {
-  stats::MarkdownTable table({"step", "n", "mean", "sd", "(3.28 - mean) sqrt(n)", "p", "accepted"});
+  stats::Table table{{"step", "n", "mean", "sd", "(3.28 - mean) sqrt(n)", "p", "accepted"}};
   for (const ArenaStep& step : side.steps) {
     table.add({std::to_string(step.step), std::to_string(step.runs), fmt::format("{:.5f}", step.mean),
                deviation_text(step), fmt::format("{:.5f}", step.value), fmt::format("{:.2g}", step.p),
@@ -137,7 +137,6 @@ void judge(const ArenaArguments& arguments) {
     json["old"] = side_json(old);
     json["comparison"] = {{"value", comparison.value}, {"p", comparison.p}, {"better", comparison.better}};
   }
-  if (!arguments.markdown.empty()) write_file_atomically(arguments.markdown, text);
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(1) + "\n");
   fmt::print("{}", printable(text, LineBreaks::kept));
   if (!ours.result.accepted) throw run_error("no result by the rule of the optimiser benchmark.");
@@ -181,8 +180,6 @@ void add_stats_arena_command(CLI::App& stats_command) {
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
-  command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
-      ->type_name("FILE");
   command->callback([arguments] { judge(*arguments); });
 }
 

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
-#include "framework/core/error.h"
 #include "framework/data/shard.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
 #include "framework/run/weights.h"
+#include "framework/step/optimizer_groups.h"
 #include "framework/step/phase_progress.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/load_checks.h"
@@ -32,32 +33,33 @@ class Examiner {
 
   std::vector<Finding> run() {
     // What else reads weights would end with a sentence about the first that is wrong.
-    if (asked(Stage::load) && !wanted_.weights.empty() && !load()) return std::move(found_);
-    if (asked(Stage::data)) data();
-    const auto computing = {Stage::loss, Stage::weights, Stage::forward, Stage::train};
-    if (std::ranges::none_of(computing, [&](Stage stage) { return asked(stage); })) return std::move(found_);
+    if (asked("load") && !wanted_.weights.empty() && !load()) return std::move(found_);
+    if (asked("data")) data();
+    const auto computing = {"loss", "weights", "forward", "train"};
+    if (std::ranges::none_of(computing, [&](const char* stage) { return asked(stage); }))
+      return std::move(found_);
     plugins_ = make_run_plugins(loaded_, host_);
     if (!plugins_.backend->info().computes) {
       found_.push_back({"D01", "loss of equal logits", CheckOutcome::skip, "not computed", "",
                         "the backend computes nothing", "choose one that does, --set backend.plugin=cpu"});
       return std::move(found_);
     }
-    if (asked(Stage::loss))
+    if (asked("loss"))
       add(check_loss_values(*plugins_.backend, *plugins_.loss, vocabulary(), config_.model.softcap,
                             compute()));
-    if (asked(Stage::weights) || asked(Stage::forward)) weights_ = read_weights();
-    if (asked(Stage::weights)) {
+    if (asked("weights") || asked("forward")) weights_ = read_weights();
+    if (asked("weights")) {
       const bool given = !wanted_.weights.empty();
       add(check_weights(model_parameters(config_.model), weights_,
                         given ? WeightOrigins::trained : WeightOrigins::drawn));
     }
-    if (asked(Stage::forward)) forward();
-    if (asked(Stage::train)) train();
+    if (asked("forward")) forward();
+    if (asked("train")) train();
     return std::move(found_);
   }
 
  private:
-  bool asked(Stage stage) const {
+  bool asked(std::string_view stage) const {
     return wanted_.stages.empty() || std::ranges::find(wanted_.stages, stage) != wanted_.stages.end();
   }
   void add(std::vector<Finding> more) { std::ranges::move(more, std::back_inserter(found_)); }
@@ -164,9 +166,7 @@ class Examiner {
       found_.push_back(
           judge_trained_loss(evaluation.mean_loss(), vocabulary(), loss_floor(config_.model, entropy)));
     }
-    found_.push_back(wanted_.weights.empty() && begins_with_zero_logits(config_.model)
-                         ? judge_zero_logits(evaluation.logits())
-                         : judge_logits(evaluation.logits(), config_.model));
+    found_.push_back(judge_logits(evaluation.logits(), config_.model, wanted_.weights.empty()));
     found_.push_back(
         check_modes(backend, *plugins_.loss, config_, types(), weights_, row, evaluation.mean_loss()));
     const RunPlugins reference = make_backend_plugin(loaded_, host_, "cpu");
@@ -174,8 +174,7 @@ class Examiner {
     found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));
-    OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
-    found_.push_back(check_precision(backend, compute(), kept_text(config_, groups)));
+    found_.push_back(check_precision(backend, compute()));
   }
 
   void train() {
@@ -223,17 +222,6 @@ class Examiner {
 };
 
 }  // namespace
-
-const std::vector<std::string>& stage_names() {
-  static const std::vector<std::string> names = {"data", "loss", "weights", "forward", "train", "load"};
-  return names;
-}
-
-Stage stage_of(const std::string& name) {
-  const auto found = std::ranges::find(stage_names(), name);
-  if (found == stage_names().end()) throw config_error("there is no stage '{}' of the doctor.", name);
-  return static_cast<Stage>(found - stage_names().begin());
-}
 
 std::vector<Finding> examine(const LoadedConfig& loaded, PluginHost& host, const Examination& wanted) {
   return Examiner(loaded, host, wanted).run();

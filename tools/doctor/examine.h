@@ -12,14 +12,9 @@
 
 namespace mulligan::doctor {
 
-// The stages of docs/doctor.md. `load` needs a weights file and is left out without one.
-enum class Stage { data, loss, weights, forward, train, load };
-// By its name in lower case.
-Stage stage_of(const std::string& name);
-const std::vector<std::string>& stage_names();
-
 struct Examination {
-  std::vector<Stage> stages;                      // empty: all
+  // "data", "loss", "weights", "forward", "train" or "load" (docs/doctor.md); empty: all, "load" where there are weights.
+  std::vector<std::string> stages;
   std::uint64_t tokens = std::uint64_t{1} << 22;  // of each side of the data, at most
   std::filesystem::path weights;                  // a weights file in the place of the initial weights
 };

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 
 #include "framework/graph/call_access.h"
 #include "framework/graph/row_rules.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/model/parameters.h"
-#include "framework/model/qwen2/parameters.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -76,95 +73,36 @@ std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const Call
   return last;
 }
 
-struct Mention {
-  std::string parameter;    // empty: the call reads none
-  std::int64_t index = -1;  // of the entry of the first dimension, where it reads one
-};
-
-// How the two families begin the names of a layer's parameters.
-constexpr std::string_view layer_prefixes[] = {"blocks.", "model.layers."};
-
-// The layer that a parameter belongs to; -1: none.
-std::int64_t layer_of(const Mention& mention, std::int64_t layers) {
-  if (mention.parameter.ends_with("_bank") && mention.index >= 0) return mention.index % layers;
-  for (const std::string_view prefix : layer_prefixes) {
-    if (!mention.parameter.starts_with(prefix)) continue;
-    const char* begin = mention.parameter.data() + prefix.size();
-    std::int64_t layer = -1;
-    std::from_chars(begin, mention.parameter.data() + mention.parameter.size(), layer);
-    return layer;
-  }
-  return -1;
-}
-
-// "q" for "model.layers.3.self_attn.q_proj.weight"; empty where there is no "_proj".
-std::string projection_of(const std::string& parameter) {
-  const std::size_t end = parameter.rfind("_proj.");
-  if (end == std::string::npos) return {};
-  const std::size_t begin = parameter.rfind('.', end) + 1;
-  const std::string name = parameter.substr(begin, end - begin);
-  return name == "o" ? "o_proj" : name;
-}
-
-std::string product_name(const Mention& weight, std::int64_t layers) {
-  if (weight.parameter == "qo_bank") return weight.index < layers ? "q" : "o_proj";
-  if (weight.parameter == "kv_bank") return weight.index < layers ? "k" : "v";
-  if (weight.parameter == "mlp_up_bank") return "up";
-  if (weight.parameter == "mlp_down_bank") return "down";
-  if (weight.parameter == "tok_emb.weight" || weight.parameter == "lm_head.weight" ||
-      weight.parameter == qwen2::embedding_parameter)
-    return "logits";
-  if (const std::string projection = projection_of(weight.parameter); !projection.empty()) return projection;
-  if (weight.parameter.ends_with("attn_gate_w")) return "gate";
-  return weight.parameter.empty() ? "product" : weight.parameter;
-}
-
-// A name for each call of a forward pass, in the words of the field ("o_proj of layer 3"): from the parameters that it reads, which
-// `layouts` name, and of calls that read none from those around them.
-std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
-                                   const std::vector<ParameterLayout>& layouts) {
+// Names each call of a forward pass by what its kernel makes and the parameters that it reads: "matmul by qo_bank[4]". A call that
+// reads none gets those of the last call that did: "attn_out after kv_bank[4]".
+std::vector<std::string> tap_names(const Graph& graph, const std::vector<ParameterLayout>& layouts) {
   std::map<std::string, std::string, std::less<>> parameters;
   for (const ParameterLayout& layout : layouts) parameters[layout.read_name()] = layout.spec.name;
-  std::map<std::uint32_t, Mention>
-      scaled;  // weights that are a parameter's but for scale or width of their rows
-  const auto mention_of = [&](Value value) -> Mention {
-    if (const auto known = scaled.find(value ? graph.root(value).id : 0); known != scaled.end())
-      return known->second;
-    const auto found = value ? parameters.find(graph.info(graph.root(value)).name) : parameters.end();
+  std::map<std::uint32_t, std::string> rewritten;  // weights that a call scaled or joined
+  const auto parameter_of = [&](Value value) -> std::string {
+    if (!value) return {};
+    const Value root = graph.root(value);
+    if (const auto known = rewritten.find(root.id); known != rewritten.end()) return known->second;
+    const auto found = parameters.find(graph.info(root).name);
     if (found == parameters.end()) return {};
     const Graph::ValueInfo& info = graph.info(value);
     const bool part = info.storage == Graph::Storage::view && info.type.elements() > 0;
-    return {found->second, part ? info.offset / info.type.elements() : -1};
+    return part ? fmt::format("{}[{}]", found->second, info.offset / info.type.elements()) : found->second;
   };
   std::vector<std::string> names;
-  std::int64_t layer = -1;
-  bool gained = false;  // q is rotated before k
+  std::string last = "the beginning";
   for (const Call& call : graph.calls()) {
+    std::string read;
     for (const Value argument : call.arguments) {
-      const std::int64_t mentioned = layer_of(mention_of(argument), model.layers);
-      if (mentioned >= 0) layer = mentioned;
+      if (const std::string parameter = parameter_of(argument); !parameter.empty())
+        read += (read.empty() ? "" : ", ") + parameter;
     }
-    std::string name = call.kernel;
-    if (call.kernel == "matmul" || call.kernel == "widened_matmul") {
-      name = product_name(mention_of(call.arguments[1]), model.layers);
-    } else if (call.kernel == "row_bias_fwd") {
-      name = projection_of(mention_of(call.arguments[1]).parameter) + " (post-bias)";
-    } else if (call.kernel == "qk_norm_rope_fwd") {
-      name = gained ? "k (post-rope)" : "q (post-rope)";
-      gained = !gained;
-    } else if (const KernelRows* known = rows_of_kernel(call.kernel); known && !known->label.empty()) {
-      name = known->label;
-    }
-    if (call.kernel == "scale_rows_fwd")
-      scaled[graph.root(call.arguments[2]).id] = mention_of(call.arguments[0]);
-    if (call.kernel == "concat_rows_fwd" && !call.arguments[1]) {
-      scaled[graph.root(call.arguments[4]).id] = mention_of(call.arguments[0]);
-      name = "widened gate weight";
-    }
-    // What the head multiplies is the final norm.
-    if (name == "logits" && !names.empty() && names.back().starts_with("norm")) names.back() = "final_norm";
-    const bool of_layer = layer >= 0 && name != "logits" && name != "capped logits" && name != "nll";
-    names.push_back(of_layer ? fmt::format("{} of layer {}", name, layer) : name);
+    if (call.kernel == "scale_rows_fwd") rewritten[graph.root(call.arguments[2]).id] = read;
+    if (call.kernel == "concat_rows_fwd") rewritten[graph.root(call.arguments[4]).id] = read;
+    const KernelRows* known = rows_of_kernel(call.kernel);
+    const std::string_view made = known && !known->label.empty() ? known->label : call.kernel;
+    names.push_back(fmt::format("{} {} {}", made, read.empty() ? "after" : "by", read.empty() ? last : read));
+    if (!read.empty()) last = read;
   }
   return names;
 }
@@ -214,8 +152,7 @@ Finding check_operations(Backend& backend, Backend& reference, const RunConfig& 
 
   const PoisonedRun& memory = probe.memory();
   const Graph& graph = memory.graph();
-  const std::vector<std::string> taps =
-      tap_names(graph, config.model, parameter_layouts(config.model, compute));
+  const std::vector<std::string> taps = tap_names(graph, parameter_layouts(config.model, compute));
   const CallAccess access(backend), known(reference);
   const auto last = last_writers(graph, access);
   const auto unchanged_since = [&](Value value, std::size_t call) {
@@ -264,47 +201,26 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
   Batch row = drawn_row({others - 1, 1, row_tokens - others}, config.model.vocabulary, 2);
   EvaluationProbe probe(backend, config, compute, vivid_weights(config.model), row);
   probe.run();
-  const PoisonedRun& memory = probe.memory();
-  const Graph& graph = memory.graph();
-  std::map<std::uint32_t, std::vector<double>> before;
-  for (const Call& call : graph.calls()) {
-    for (const Value value : call.arguments) {
-      if (value && graph.type(value).dims[0] == row_tokens) before[value.id] = memory.numbers(value);
-    }
-  }
+  const std::vector<double> before = probe.logits();
   for (auto t = static_cast<std::size_t>(kept); t < row.tokens.size(); ++t)
     row.tokens[t] = static_cast<std::int32_t>((row.tokens[t] + 1 + static_cast<std::int64_t>(t)) %
                                               config.model.vocabulary);
   probe.set(row);
   probe.run();
-
-  const std::vector<std::string> taps =
-      tap_names(graph, config.model, parameter_layouts(config.model, compute));
-  std::int64_t moved = 0;
-  const auto moved_row = [&](Value value) -> std::optional<std::int64_t> {
-    const std::vector<double> now = memory.numbers(value), &then = before[value.id];
-    const std::size_t end = now.size() / row_tokens * kept;
-    for (std::size_t i = 0; i < end; ++i) {
-      if (now[i] != then[i] && !(std::isnan(now[i]) && std::isnan(then[i])))
-        return row_of(graph.type(value), i);
-    }
-    return {};
-  };
-  for (std::size_t i = 0; i < graph.calls().size(); ++i) {
-    for (const Value value : graph.calls()[i].arguments) {
-      if (!value || graph.type(value).dims[0] != row_tokens) continue;
-      const auto row_moved = moved_row(value);
-      if (!row_moved) continue;
-      ++moved;
-      f.note(
-          CheckOutcome::fail,
-          fmt::format("position {} of {} ({}, call {}) changed with tokens from position {} on", *row_moved,
-                      taps[i], graph.calls()[i].kernel, i, kept),
-          "attention, or what mixes positions, reads what it may not: a loss by such a model is not a score");
-    }
+  const std::vector<double> after = probe.logits();
+  std::size_t moved = 0, first = 0;
+  for (auto i = static_cast<std::size_t>(kept * config.model.vocabulary); i-- > 0;) {
+    if (after[i] == before[i] || (std::isnan(after[i]) && std::isnan(before[i]))) continue;
+    ++moved;
+    first = i;
   }
-  f.measured = fmt::format("{} values of the first {} of {} positions moved", moved, kept, row_tokens);
-  return f;
+  f.measured = fmt::format("{} logits of the first {} of {} positions moved", moved, kept, row_tokens);
+  if (moved == 0) return f;
+  return failed(
+      std::move(f),
+      fmt::format("logits of position {} changed with tokens from position {} on",
+                  first / static_cast<std::size_t>(config.model.vocabulary), kept),
+      "attention, or what mixes positions, reads what it may not: a loss by such a model is not a score");
 }
 
 Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compute) {

@@ -22,6 +22,15 @@ double head_deviation(const ModelConfig& model, const std::vector<ParameterSpec>
   return part.kind == Initial::normal ? part.value : 0;
 }
 
+// Whether that matrix is zero.
+bool begins_with_zeros(const ModelConfig& model) {
+  const std::vector<ParameterSpec> parameters = model_parameters(model);
+  const auto head = std::ranges::find(parameters, head_parameter(model), &ParameterSpec::name);
+  return head != parameters.end() && std::ranges::all_of(head->initial, [](const InitialPart& part) {
+           return part.kind == Initial::zeros;
+         });
+}
+
 }  // namespace
 
 Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
@@ -63,23 +72,13 @@ double loss_floor(const ModelConfig& model, double bigram_nats) {
   return predicts_masked(model) ? 0 : 0.3 * bigram_nats;
 }
 
-bool begins_with_zero_logits(const ModelConfig& model) {
-  const std::vector<ParameterSpec> parameters = model_parameters(model);
-  const auto head = std::ranges::find(parameters, head_parameter(model), &ParameterSpec::name);
-  return head != parameters.end() && std::ranges::all_of(head->initial, [](const InitialPart& part) {
-           return part.kind == Initial::zeros;
-         });
-}
-
-Finding judge_zero_logits(const std::vector<double>& logits) {
-  const auto others = std::ranges::count_if(logits, [](double value) { return value != 0; });
-  Finding f = begin_finding("D11", "logits of an output head of zeros", "fails: one that is not 0");
-  f.measured = fmt::format("{} of {} are not 0", others, logits.size());
-  if (others == 0) return f;
-  return failed(std::move(f), f.measured, "look at the forward pass (--stage forward)");
-}
-
-Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model) {
+Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model, bool initial) {
+  if (initial && begins_with_zeros(model)) {
+    const auto others = std::ranges::count_if(logits, [](double value) { return value != 0; });
+    Finding f = begin_finding("D11", "logits of an output head of zeros", "fails: one that is not 0");
+    f.measured = fmt::format("{} of {} are not 0", others, logits.size());
+    return others == 0 ? f : failed(f, f.measured, "look at the forward pass (--stage forward)");
+  }
   Finding f = begin_finding(
       "D11", "logits",
       "fails: not finite, standard deviation below 0.01, peak below 1.5 of them, one token everywhere, above 5 % "

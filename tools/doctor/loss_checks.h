@@ -26,11 +26,8 @@ Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats);
 // masked tokens, which sees both sides.
 double loss_floor(const ModelConfig& model, double bigram_nats);
 
-// D11 of logits [prompts * positions, vocabulary].
-Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model);
-// Whether the matrix that makes logits begins with zeros, and D11 of such initial weights.
-bool begins_with_zero_logits(const ModelConfig& model);
-Finding judge_zero_logits(const std::vector<double>& logits);
+// D11 of logits [prompts * positions, vocabulary]. `initial`: of initial weights, whose output head may be zero.
+Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model, bool initial = false);
 
 // D01 of a cross entropy, and of another loss.
 Finding judge_uniform_loss(double loss, int vocabulary, DType compute);

@@ -12,7 +12,6 @@
 #include "framework/core/tensor_type.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
-#include "framework/step/optimizer_groups.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
 
@@ -21,12 +20,7 @@ namespace mulligan::doctor {
 // drawn: the initial weights of a run; trained: anything else.
 enum class WeightOrigins { drawn, trained };
 
-// D05 to D07. `parameters` says how each begins.
-Finding check_magnitudes(const std::vector<ParameterSpec>& parameters, const Weights& weights);
-Finding check_values(const std::vector<ParameterSpec>& parameters, const Weights& weights,
-                     WeightOrigins origin);
-Finding check_bands(const std::vector<ParameterSpec>& parameters, const Weights& weights,
-                    WeightOrigins origin);
+// D05, D06 and D07. `parameters` says how each begins.
 std::vector<Finding> check_weights(const std::vector<ParameterSpec>& parameters, const Weights& weights,
                                    WeightOrigins origin);
 
@@ -38,12 +32,8 @@ std::vector<Finding> check_forward(Backend& backend, Backend& reference, const R
 // D13. `backend` knows the loss's kernels.
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config);
 
-// D33. `kept` (kept_text) is part of what was measured.
-Finding check_precision(Backend& backend, DType compute, const std::string& kept);
-
-// The dtypes of masters, optimiser states and gradients between ranks: "masters: 9 in f32; optimizer matrices:
-// momentum_buffer 9 in bf16; ...". Records an update of `groups`.
-std::string kept_text(const RunConfig& config, OptimizerGroups& groups);
+// D33
+Finding check_precision(Backend& backend, DType compute);
 
 // D15
 Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute);

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <unordered_map>
 
 namespace mulligan::doctor {
 namespace {
@@ -129,79 +129,48 @@ namespace {
 
 using Pieces = std::span<const std::vector<std::uint16_t>>;
 
-struct Counted {
-  std::uint32_t pair;  // the first token in the upper half
-  std::uint32_t count;
-};
-
-// The pairs of neighbours in order, each with its count.
-std::vector<Counted> count_pairs(Pieces pieces) {
-  std::vector<std::uint32_t> pairs;
+// How often each pair of neighbours occurs, the first token in the upper half. Counts and sums of their products are exact.
+std::unordered_map<std::uint32_t, double> count_pairs(Pieces pieces) {
+  std::unordered_map<std::uint32_t, double> counts;
   for (const auto& piece : pieces) {
-    for (std::size_t i = 1; i < piece.size(); ++i)
-      pairs.push_back(std::uint32_t{piece[i - 1]} << 16 | piece[i]);
+    for (std::size_t i = 1; i < piece.size(); ++i) ++counts[std::uint32_t{piece[i - 1]} << 16 | piece[i]];
   }
-  std::ranges::sort(pairs);
-  std::vector<Counted> counted;
-  for (const std::uint32_t pair : pairs) {
-    if (counted.empty() || counted.back().pair != pair) counted.push_back({pair, 0});
-    ++counted.back().count;
-  }
-  return counted;
-}
-
-std::uint32_t reversed(std::uint32_t pair) {
-  return pair << 16 | pair >> 16;
-}
-
-double total(const std::vector<Counted>& pairs) {
-  double sum = 0;
-  for (const Counted& c : pairs) sum += c.count;
-  return sum;
-}
-
-// Of all couples of a pair from each side, the share that are equal.
-double agreement(const std::vector<Counted>& a, const std::vector<Counted>& b) {
-  double equal = 0;
-  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
-    if (x->pair == y->pair) equal += double(x->count) * double(y->count);
-    const bool first = x->pair <= y->pair, second = y->pair <= x->pair;
-    x += first;
-    y += second;
-  }
-  return equal / std::max(1.0, total(a) * total(b));
+  return counts;
 }
 
 }  // namespace
 
 PairOrder pair_order(Pieces pieces, Pieces others) {
   PairOrder seen;
-  const std::vector<Counted> pairs = count_pairs(pieces);
-  const double n = total(pairs);
-  seen.pairs = static_cast<std::uint64_t>(n);
+  const auto other = count_pairs(others);
+  const auto of_others = [&](std::uint32_t pair) {
+    const auto found = other.find(pair);
+    return found == other.end() ? 0 : found->second;
+  };
   std::vector<double> before(65536, 0), after(65536, 0);
-  double equal = 0;
-  for (const Counted& c : pairs) {
-    before[c.pair >> 16] += c.count;
-    after[c.pair & 0xFFFF] += c.count;
-    equal += double(c.count) * (double(c.count) - 1);
+  double n = 0, equal = 0;
+  for (const auto& [pair, count] : count_pairs(pieces)) {
+    n += count;
+    before[pair >> 16] += count;
+    after[pair & 0xFFFF] += count;
+    equal += count * (count - 1);
+    seen.forward += count * of_others(pair);
+    seen.backward += count * of_others(pair << 16 | pair >> 16);
   }
+  seen.pairs = static_cast<std::uint64_t>(n);
+  double others_in_all = 0;
+  for (const auto& [pair, count] : other) others_in_all += count;
+  seen.forward /= std::max(1.0, n * others_in_all);
+  seen.backward /= std::max(1.0, n * others_in_all);
   // Two pairs are equal by chance where both their first and their second tokens are.
-  std::array<double, 2> same{};
+  double same_first = 0, same_second = 0;
   for (std::size_t id = 0; id < before.size(); ++id) {
-    same[0] += before[id] * (before[id] - 1);
-    same[1] += after[id] * (after[id] - 1);
+    same_first += before[id] * (before[id] - 1);
+    same_second += after[id] * (after[id] - 1);
   }
   constexpr double enough_expected = 200;  // equal couples: chance alone is then within 7 %
-  const double couples = std::max(1.0, n * (n - 1)), expected = same[0] / couples * same[1];
+  const double expected = same_first / std::max(1.0, n * (n - 1)) * same_second;
   if (expected >= 2 * enough_expected) seen.repeated = equal / expected;
-  const std::vector<Counted> other = count_pairs(others);
-  if (other.empty()) return seen;
-  seen.forward = agreement(pairs, other);
-  std::vector<Counted> turned = other;
-  for (Counted& c : turned) c.pair = reversed(c.pair);
-  std::ranges::sort(turned, {}, &Counted::pair);
-  seen.backward = agreement(pairs, turned);
   return seen;
 }
 

@@ -111,7 +111,7 @@ std::vector<Finding> model_findings(const ObservedRun& run, const Batch& row, do
   if (fresh) {
     add(findings, check_weights(specs, weights, drawn ? WeightOrigins::drawn : WeightOrigins::trained));
   } else {  // the run's own, whose checkpoint has their sum
-    findings.push_back(check_values(specs, weights, WeightOrigins::trained));
+    findings.push_back(check_weights(specs, weights, WeightOrigins::trained)[1]);  // D06
   }
   const std::int64_t tokens =
       std::min<std::int64_t>(probed_tokens, static_cast<std::int64_t>(row.tokens.size()));
@@ -180,7 +180,7 @@ void RunDoctor::examine_start(const ObservedRun& run) {
   if (const auto own = own_evaluation(run, rows.given.back())) findings_.push_back(*own);
   if (level_ == DoctorLevel::all) {
     Examination beyond;
-    beyond.stages = {Stage::forward, Stage::train};
+    beyond.stages = {"forward", "train"};
     add(findings_, examine(run.loaded, run.host, beyond));
   }
   seconds_ = seconds_since(start);

@@ -57,12 +57,14 @@ double Rehearsal::step(std::int64_t number, const Batch& row) {
          static_cast<double>(row.target_count());
 }
 
-std::string Rehearsal::state_digest_of(TensorStore& store) const {
-  return state_digest(store, engine_.whole_state(), "");
+std::string Rehearsal::digest() {
+  return state_digest(engine_.store(), engine_.whole_state(), "");
 }
 
 namespace {
 
+constexpr const char* look_at_loader =
+    "what is not text of the shards must not be learned from; look at the loader";
 constexpr int overfit_steps = 100;
 constexpr int repeated_steps = 3;
 
@@ -258,24 +260,6 @@ Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOption
                 "a model that sees what it shall fill in learns to copy; look at the loader");
 }
 
-namespace {
-
-// Of a loader after its last row.
-Finding check_end_of_stream(Loader& loader, Finding f) {
-  f.threshold = "fails where there is a row after the last";
-  f.measured = fmt::format("{} rows, read once", loader.spans_per_epoch());
-  Batch row;
-  try {
-    loader.next(row);
-  } catch (const Error&) {
-    return f;
-  }
-  return failed(std::move(f), "a stream, which is read once, goes on after the end of the data",
-                "what is not text of the shards must not be learned from; look at the loader");
-}
-
-}  // namespace
-
 Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans) {
   Finding f = begin_finding("D31", "end of the training data",
                             "fails where the row after the last is not the first again");
@@ -290,7 +274,17 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   loader.restore(
       loader.position_after((spans - 1) / group * group));  // a shuffled pass may end within a group
   for (std::int64_t i = 0; i < group / loader.options().world_size; ++i) loader.next(row);
-  if (options.order == DataOrder::stream) return check_end_of_stream(loader, std::move(f));
+  if (options.order == DataOrder::stream) {
+    f.threshold = "fails where there is a row after the last";
+    f.measured = fmt::format("{} rows, read once", spans);
+    try {
+      loader.next(row);
+    } catch (const Error&) {
+      return f;
+    }
+    return failed(std::move(f), "a stream, which is read once, goes on after the end of the data",
+                  look_at_loader);
+  }
   const bool shuffled = options.order == DataOrder::shuffled;  // each pass begins with a row of its own
   if (shuffled) f.threshold = "fails where the row after the last is not counted";
   loader.next(row);
@@ -305,7 +299,7 @@ Finding check_end_of_data(const LoaderOptions& shown, std::int64_t planned_spans
   return failed(std::move(f),
                 same ? "the row after the end of the data is not counted as read"
                      : "the row after the end of the data is not the first row again",
-                "what is not text of the shards must not be learned from; look at the loader");
+                look_at_loader);
 }
 
 }  // namespace mulligan::doctor

@@ -40,13 +40,11 @@ class Rehearsal {
   double step(std::int64_t number, const Batch& row);
   double loss(const Batch& row) { return engine_.probe_loss(row); }
   std::vector<std::string> state() const { return engine_.state_tensors(); }
-  std::string digest() { return state_digest_of(engine_.store()); }
+  std::string digest();  // of the state of training
   TrainingEngine& engine() { return engine_; }
   Backend& backend() { return *plugins_.backend; }
 
  private:
-  std::string state_digest_of(TensorStore& store) const;
-
   const RunConfig& config_;
   LossScaler loss_scaler_;
   RunPlugins plugins_;

@@ -16,22 +16,6 @@ constexpr double largest = 1e100;       // beyond, values are not part of a pict
 constexpr double smallest_span = 1e-9;  // relative to the values; below, they count as one
 constexpr double extent = 1000;         // of the drawing in its own units, both ways
 
-// Enough digits to tell ticks `step` apart; k, M or G where the largest one on the axis is that large.
-std::string tick_text(double value, double step, double largest_tick) {
-  const char* suffix = "";
-  for (const auto& [size, name] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-    if (largest_tick < 10 * size || step < size / 1000) continue;
-    if (value == 0) return "0";
-    value /= size;
-    step /= size;
-    suffix = name;
-    break;
-  }
-  if (std::abs(value) > 1e15 || (value != 0 && std::abs(value) < 1e-4)) return fmt::format("{:.3g}", value);
-  const int decimals = std::clamp(-static_cast<int>(std::floor(std::log10(step) + 1e-9)), 0, 9);
-  return fmt::format("{:.{}f}{}", value, decimals, suffix);
-}
-
 std::vector<Tick> even_ticks(double low, double high, int count) {
   const double wished = (high - low) / count, power = std::pow(10.0, std::floor(std::log10(wished)));
   double step = 10 * power;
@@ -43,7 +27,7 @@ std::vector<Tick> even_ticks(double low, double high, int count) {
   const double first = std::ceil((low - slack) / step), last = std::floor((high + slack) / step);
   for (double number = first; number <= last; ++number) {
     const double value = number * step + 0.0;  // no minus zero
-    ticks.push_back({value, tick_text(value, step, std::max(std::abs(first), std::abs(last)) * step)});
+    ticks.push_back({value, fmt::format("{:.7g}", value)});
   }
   return ticks;
 }
@@ -82,7 +66,7 @@ std::vector<Tick> Axis::ticks(int count) const {
     for (const double factor : {1.0, 2.0, 5.0}) {
       if (factor > 1 && decades >= count / 2.0) break;
       const double value = factor * power, inside = place(value);
-      if (inside >= -1e-9 && inside <= 1 + 1e-9) ticks.push_back({value, tick_text(value, power, value)});
+      if (inside >= -1e-9 && inside <= 1 + 1e-9) ticks.push_back({value, fmt::format("{:.7g}", value)});
     }
   }
   return ticks;

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 
 #include "tools/report_page/run_observations.h"
 #include "tools/report_page/run_sections.h"
-#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {
 namespace {
@@ -20,18 +18,15 @@ struct FigureRow {
   int digits;
   bool statistics;
   const char* figure;  // RunRecord::figure
-  // The row of masked tokens, which cannot be compared with the next token: empty where one row is of all runs.
-  const char* masked = "";
+  bool loss = false;   // of masked tokens it is a row of its own: it cannot be compared with the next token's
 };
 constexpr FigureRow figure_rows[] = {
     {"val_bpb", 5, true, "val_bpb"},
     {"val_bpb, quantised", 5, true, "quantised_bpb"},
     {"val_bpb, test-time training", 5, true, "ttt_bpb"},
-    {"val_loss, nats", 5, true, "val_loss_nats", "val_loss of masked tokens, nats"},
-    {"training loss, mean, nats", 5, true, "train_loss/train_loss_run_nats",
-     "training loss of masked tokens, mean, nats"},
-    {"training loss, last step, nats", 5, false, "final_loss_nats",
-     "training loss of masked tokens, last step, nats"},
+    {"val_loss, nats", 5, true, "val_loss_nats", true},
+    {"training loss, mean, nats", 5, true, "train_loss/train_loss_run_nats", true},
+    {"training loss, last step, nats", 5, false, "final_loss_nats", true},
     {"artifact, bytes", 0, true, "artifact_bytes"},
     {"steps", 0, true, "steps"},
     {"tokens", 0, false, "tokens"},
@@ -45,14 +40,13 @@ constexpr FigureRow figure_rows[] = {
 std::vector<ComparedFigure> figures_of(const std::vector<RunRecord>& runs) {
   std::vector<ComparedFigure> figures;
   for (const FigureRow& row : figure_rows) {
-    const std::string masked = row.masked;
-    for (const bool fills_in : {false, true}) {
-      if (fills_in && masked.empty()) continue;
-      ComparedFigure figure{fills_in ? masked : row.name, row.digits, row.statistics, {}};
-      for (const RunRecord& run : runs) {
-        const bool one_of_them = masked.empty() || run.fills_in_masked() == fills_in;
-        figure.values.push_back(one_of_them ? run.figure(row.figure) : std::nullopt);
-      }
+    for (const bool masked : {false, true}) {
+      if (masked && !row.loss) continue;
+      ComparedFigure figure{
+          masked ? row.name + std::string(", masked tokens") : row.name, row.digits, row.statistics, {}};
+      for (const RunRecord& run : runs)
+        figure.values.push_back(!row.loss || run.fills_in_masked() == masked ? run.figure(row.figure)
+                                                                             : std::nullopt);
       if (std::ranges::any_of(figure.values, [](const auto& value) { return value.has_value(); }))
         figures.push_back(std::move(figure));
     }
@@ -171,29 +165,20 @@ Table seeds_table(const Comparison& comparison) {
 
 // Charts of one curve for each run; those without a point are left out.
 std::string curves(const Comparison& comparison) {
+  using PointsOf = std::function<std::vector<Point>(const RunRecord&)>;
   struct Overlay {
     LineChart chart;
-    std::function<std::vector<Point>(const RunRecord&)> points_of;
+    PointsOf points_of;
     bool dots = false;
   };
-  std::vector<Overlay> all;
-  // Losses of masked tokens in charts of their own.
-  for (const auto& [id, by, axis] : {std::array{"compare-loss-curve", "step", "step"},
-                                     {"compare-loss-seconds-curve", "time", "seconds of training"}}) {
-    for (const bool masked : {false, true}) {
-      const bool by_seconds = axis != std::string_view("step");
-      all.push_back({{fmt::format("{}{}", id, masked ? "-masked" : ""),
-                      fmt::format("Training loss{} by {}", masked ? " of masked tokens" : "", by),
-                      "Window means.", axis, masked ? "nats per masked token" : "nats per token"},
-                     [=](const RunRecord& run) {
-                       return run.fills_in_masked() == masked
-                                  ? curve_of(run, &StepRecord::window_loss_nats, by_seconds)
-                                  : std::vector<Point>();
-                     }});
-    }
-  }
-  const auto of_steps = [](double StepRecord::*value) {
+  const auto of_steps = [](double StepRecord::*value) -> PointsOf {
     return [value](const RunRecord& run) { return curve_of(run, value); };
+  };
+  const auto loss = [](bool masked, bool by_seconds) -> PointsOf {
+    return [=](const RunRecord& run) {
+      return run.fills_in_masked() == masked ? curve_of(run, &StepRecord::window_loss_nats, by_seconds)
+                                             : std::vector<Point>();
+    };
   };
   const auto first_rate = [](const RunRecord& run) {
     std::vector<Point> points;
@@ -204,18 +189,22 @@ std::string curves(const Comparison& comparison) {
   const auto adapted = [](const RunRecord& run) {
     return scores_bits(run.ttt) ? running_ttt_score(run.ttt, true) : std::vector<Point>();
   };
-  const auto add = [&](LineChart chart, auto points_of, bool dots = false) {
-    all.push_back({std::move(chart), points_of, dots});
-  };
-  add({"compare-bpb-curve", "Validation", "", "step", "bits per byte"}, validation_bpb, true);
-  add({"compare-lr-curve", "Learning rate", "Of each run's first optimiser.", "step", ""}, first_rate);
-  add({"compare-gradient-curve", "Gradient norm", "Of all parameters, before clipping.", "step",
-       "logarithmic", true},
-      of_steps(&StepRecord::gradient_norm));
-  add({"compare-speed-curve", "Speed", "", "step", "tokens per second"},
-      of_steps(&StepRecord::tokens_per_second));
-  add({"compare-ttt-curve", "Test-time training, running score", "", "batch of documents", "bits per byte"},
-      adapted);
+  const std::string means = "Window means.", seconds = "seconds of training";
+  std::vector<Overlay> all = {
+      {{"compare-loss-curve", "Training loss", means, "step", "nats per token"}, loss(false, false)},
+      {{"compare-loss-seconds-curve", "Training loss", means, seconds, "nats per token"}, loss(false, true)},
+      {{"compare-masked-curve", "Training loss of masked tokens", means, "step", "nats"}, loss(true, false)},
+      {{"compare-masked-seconds-curve", "Training loss of masked tokens", means, seconds, "nats"},
+       loss(true, true)},
+      {{"compare-bpb-curve", "Validation", "", "step", "bits per byte"}, validation_bpb, true},
+      {{"compare-lr-curve", "Learning rate", "Of each run's first optimiser.", "step", ""}, first_rate},
+      {{"compare-gradient-curve", "Gradient norm", "Of all parameters, before clipping.", "step",
+        "logarithmic", true},
+       of_steps(&StepRecord::gradient_norm)},
+      {{"compare-speed-curve", "Speed", "", "step", "tokens per second"},
+       of_steps(&StepRecord::tokens_per_second)},
+      {{"compare-ttt-curve", "Test-time training, running score", "", "batch of documents", "bits per byte"},
+       adapted}};
   std::string html;
   for (auto& [chart, points_of, dots] : all) {
     for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
@@ -232,15 +221,10 @@ std::string curves(const Comparison& comparison) {
 }  // namespace
 
 std::string comparison_text(const Comparison& comparison) {
-  const auto text_of = [](const Table& table) {
-    stats::MarkdownTable text(table.head);
-    for (const auto& row : table.rows) text.add(row);
-    return text.text();
-  };
   const Table keys = keys_table(comparison), seeds = seeds_table(comparison);
-  std::string text = doubts_text(comparison.runs) + text_of(figures_table(comparison)) + "\n" +
-                     (keys.rows.empty() ? "no key differs\n" : text_of(keys));
-  if (!seeds.rows.empty()) text += "\n" + text_of(seeds);
+  std::string text = doubts_text(comparison.runs) + figures_table(comparison).text() + "\n" +
+                     (keys.rows.empty() ? "no key differs\n" : keys.text());
+  if (!seeds.rows.empty()) text += "\n" + seeds.text();
   if (const std::string study = study_of_runs(comparison.runs); !study.empty()) text += "\n" + study;
   return text;
 }

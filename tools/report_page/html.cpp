@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "framework/core/printable.h"
 #include "framework/core/utf8.h"
+#include "framework/report/progress.h"
 
 namespace mulligan::report {
 namespace {
@@ -90,12 +90,7 @@ std::string details(std::string_view summary, std::string_view body) {
 constexpr const char* not_finite = "not finite";
 
 std::string bytes_text(double bytes) {
-  constexpr std::array prefixes = {"", "k", "M", "G", "T"};
-  std::size_t prefix = 0;
-  for (; std::abs(bytes) >= 999.5 && prefix + 1 < prefixes.size(); ++prefix) bytes /= 1000;
-  if (!std::isfinite(bytes)) return not_finite;
-  const int decimals = prefix == 0 || std::abs(bytes) >= 99.95 ? 0 : std::abs(bytes) >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f} {}B", bytes, decimals, prefixes[prefix]);
+  return std::isfinite(bytes) ? mulligan::count_text(bytes, 0, "bytes") : not_finite;
 }
 
 std::string seconds_text(double seconds) {

@@ -3,7 +3,8 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "tools/stats/markdown_table.h"
 
 namespace mulligan::report {
 
@@ -11,13 +12,7 @@ namespace mulligan::report {
 // (control characters, bytes that are not UTF-8) as U+FFFD.
 std::string escape(std::string_view text);
 
-struct Table {
-  std::vector<std::string> head;  // may be empty
-  // A letter for each column: l at the left, r a number at the right, c in the middle. The last stands for all further ones.
-  std::string columns;
-  std::vector<std::vector<std::string>> rows = {};  // not yet escaped; none has more cells than the head
-};
-
+using stats::Table;
 // <table> in a box that scrolls sideways on a narrow page.
 std::string html_of(const Table& table, std::string_view css_class = "");
 

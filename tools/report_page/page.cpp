@@ -68,9 +68,6 @@ path { fill: none; vector-effect: non-scaling-stroke; }
 .bars { display: grid; grid-template-columns: fit-content(40%) 1fr max-content; gap: 4px 10px; align-items: center; margin-top: 8px; font-size: 13px; }
 .bars .value { font-variant-numeric: tabular-nums; text-align: right; }
 .row { width: 100%; height: 16px; display: block; }
-.controls { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 8px 0 12px; font-size: 14px; align-items: center; }
-.controls[hidden] { display: none; }
-.controls label { display: inline-flex; align-items: center; gap: 8px; }
 blockquote { margin: 10px 0 2px; padding: 8px 12px; background: var(--card); border: 1px solid var(--line); border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13.5px; }
@@ -101,84 +98,11 @@ footer { max-width: 1320px; margin: 32px auto 24px; padding: 0 16px; color: var(
 @media print { .chart, .tile { break-inside: avoid; } }
 )css";
 
-// Reads the values back from the drawn paths. Free of the two characters that XML would want escaped.
+// Shows values under the pointer, which it reads back from the drawn paths. Free of the two characters that XML would want escaped.
 constexpr std::string_view script = R"js(
 "use strict";
-const controls = document.querySelector("#curve-controls");
-const numbers = text => text.split(" ").filter(word => word !== "").map(Number);
-const clock = controls === null ? null : {
-  step: numbers(controls.dataset.steps), tokens: numbers(controls.dataset.tokens), seconds: numbers(controls.dataset.seconds)
-};
-const names = { step: "step", tokens: "tokens", seconds: "seconds of training" };
-// Tokens or seconds at a step, between and beyond the reported ones on straight lines.
-function across(axis, step) {
-  if (axis === "step") return step;
-  const from = clock.step, to = clock[axis];
-  let i = 1;
-  while (from.length - 1 > i) { if (from[i] >= step) break; ++i; }
-  return to[i - 1] + (step - from[i - 1]) / (from[i] - from[i - 1]) * (to[i] - to[i - 1]);
-}
-function ticks(low, high) {
-  const raw = (high - low) / 5, power = Math.pow(10, Math.floor(Math.log10(raw)));
-  const unit = power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
-  const values = [];
-  for (let v = Math.ceil(low / unit) * unit; high >= v; v += unit) values.push(v);
-  return values;
-}
-const short = v => {
-  for (const [size, letter] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
-    if (Math.abs(v) >= size) return Number((v / (letter === "k" ? 1e3 : size)).toPrecision(4)) + " " + letter;
-  }
-  return Number(v.toPrecision(6)).toString();
-};
-// Points of a drawn path: command, x, y, and whether it ends there as a dot.
-const parse = d => [...d.matchAll(/([ML])([-0-9.]+) ([-0-9.]+)(h0)?/g)].map(m => [m[1], Number(m[2]), Number(m[3]), m[4] || ""]);
-const plots = [...document.querySelectorAll(".plot")].map(plot => {
+for (const plot of document.querySelectorAll(".plot")) {
   const [x0, x1] = plot.dataset.x.split(" ").map(Number);
-  return {
-    plot, x0, x1, low: x0, high: x1, byStep: plot.dataset.xlabel === "step" ? plot.closest("#training") !== null : false,
-    lines: [...plot.querySelectorAll("path.curve, path.joint")].map(path => ({ path, points: parse(path.getAttribute("d")) })),
-    marks: [...plot.querySelectorAll("path.mark")].map(path => ({ path, x: Number(path.getAttribute("d").slice(1).split(" ")[0]) })),
-    grid: plot.querySelector("path.grid")
-  };
-});
-// Draws the curves of training anew, by what the reader chose. Smoothing is an exponential mean along a curve.
-function redraw(axis, share) {
-  for (const p of plots) {
-    if (!p.byStep) continue;
-    p.low = across(axis, p.x0); p.high = across(axis, p.x1);
-    const place = x => (across(axis, p.x0 + x / 1000 * (p.x1 - p.x0)) - p.low) / (p.high - p.low) * 1000;
-    for (const line of p.lines) {
-      const smooth = !line.path.matches(".dots, .joint");
-      let mean = null;
-      line.path.setAttribute("d", line.points.map(([command, x, y, dot]) => {
-        mean = mean === null || command === "M" || !smooth ? y : share * mean + (1 - share) * y;
-        return command + place(x).toFixed(1) + " " + mean.toFixed(1) + dot;
-      }).join(""));
-    }
-    for (const mark of p.marks) mark.path.setAttribute("d", "M" + place(mark.x).toFixed(1) + " 0V1000");
-    for (const label of p.plot.querySelectorAll(".x.tick")) label.remove();
-    let lines = p.grid.getAttribute("d").replace(/M[-0-9.]+ 0V1000/g, "");
-    for (const value of ticks(p.low, p.high)) {
-      const at = (value - p.low) / (p.high - p.low) * 100, label = document.createElement("span");
-      label.className = "x tick"; label.style.left = at + "%"; label.textContent = short(value);
-      p.plot.append(label);
-      lines += "M" + (at * 10).toFixed(1) + " 0V1000";
-    }
-    p.grid.setAttribute("d", lines);
-    p.plot.dataset.xlabel = names[axis];
-    p.plot.parentElement.querySelector(".x-label").textContent = names[axis];
-  }
-}
-if (clock !== null) if (clock.step.length > 1) {
-  const axis = document.querySelector("#curve-axis"), smoothing = document.querySelector("#curve-smoothing");
-  const choose = () => redraw(axis.value, Number(smoothing.value));
-  axis.addEventListener("change", choose);
-  smoothing.addEventListener("input", choose);
-  controls.hidden = false;
-}
-for (const p of plots) {
-  const plot = p.plot;
   const [low, high, kind] = plot.dataset.y.split(" ");
   const y0 = Number(low), y1 = Number(high);
   const valueOf = v => kind === "log" ? y0 * Math.pow(y1 / y0, 1 - v / 1000) : y1 - v / 1000 * (y1 - y0);
@@ -195,14 +119,15 @@ for (const p of plots) {
     let nearest = null;
     for (const path of plot.querySelectorAll("path.curve")) {
       let best = null;
-      for (const [, x, y] of parse(path.getAttribute("d"))) if (best === null || Math.abs(best[0] - at) > Math.abs(x - at)) best = [x, y];
+      const points = [...path.getAttribute("d").matchAll(/[ML]([0-9.]+) ([0-9.]+)/g)];
+      for (const [x, y] of points.map(m => [Number(m[1]), Number(m[2])])) if (best === null || Math.abs(best[0] - at) > Math.abs(x - at)) best = [x, y];
       if (best === null) continue;
       lines.push(path.dataset.name + ": " + text(valueOf(best[1])));
       if (nearest === null || Math.abs(nearest - at) > Math.abs(best[0] - at)) nearest = best[0];
     }
     if (nearest === null) return;
     box.textContent = "";
-    for (const line of [plot.dataset.xlabel + " " + text(p.low + nearest / 1000 * (p.high - p.low)), ...lines]) {
+    for (const line of [plot.dataset.xlabel + " " + text(x0 + nearest / 1000 * (x1 - x0)), ...lines]) {
       box.appendChild(document.createElement("div")).textContent = line;
     }
     hair.style.left = nearest / 10 + "%";

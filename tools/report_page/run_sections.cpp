@@ -190,30 +190,9 @@ std::string switch_table(const RunRecord& run) {
   return table.rows.empty() ? "" : html_of(table);
 }
 
-// What a reader chooses about the curves, with tokens and seconds of some reported steps for the page's script.
-// Without the script it is not shown.
-std::string curve_controls(const RunRecord& run) {
-  constexpr std::size_t most = 400;
-  std::vector<std::string> steps, tokens, seconds;
-  const std::vector<StepRecord>& all = run.metrics.steps;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i % (all.size() / most + 1) != 0 && i + 1 != all.size()) continue;
-    steps.push_back(fmt::format("{}", all[i].step));
-    tokens.push_back(fmt::format("{}", all[i].tokens));
-    seconds.push_back(fmt::format("{:.2f}", all[i].elapsed_seconds));
-  }
-  return fmt::format(
-      "<div class=\"controls\" id=\"curve-controls\" hidden=\"hidden\" data-steps=\"{}\" data-tokens=\"{}\" "
-      "data-seconds=\"{}\"><label>across <select id=\"curve-axis\"><option value=\"step\">steps</option>"
-      "<option value=\"tokens\">tokens</option><option value=\"seconds\">seconds of training</option></select>"
-      "</label> <label>smoothing <input id=\"curve-smoothing\" type=\"range\" min=\"0\" max=\"0.98\" "
-      "step=\"0.01\" value=\"0\"/></label></div>\n",
-      fmt::join(steps, " "), fmt::join(tokens, " "), fmt::join(seconds, " "));
-}
-
 std::string training(const RunRecord& run) {
   if (run.metrics.steps.empty()) return note("No step has been reported yet.");
-  return phase_table(run) + switch_table(run) + curve_controls(run) + training_charts(run);
+  return phase_table(run) + switch_table(run) + training_charts(run);
 }
 
 std::string time_section(const RunRecord& run) {
@@ -285,7 +264,6 @@ std::span<const RunSection> run_sections() {
                                        {"artifact", "Artifact", artifact},
                                        {"ttt", "Test-time training", ttt_section},
                                        {"calibration", "Calibration", calibration},
-                                       {"ensemble", "Ensemble", ensemble},
                                        {"time", "Time and budgets", time_section},
                                        {"memory", "Memory plan", memory},
                                        {"configuration", "Configuration", configuration}};

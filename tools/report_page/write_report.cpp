@@ -30,22 +30,13 @@ std::string code(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string run_page(const RunRecord& run, const std::vector<RunRecord>& others) {
+std::string run_page(const RunRecord& run) {
   std::string navigation = "<nav>", body;
-  const auto link = [&](const char* id, const char* title) {
-    navigation += fmt::format("<a href=\"#{}\">{}</a>", id, title);
-  };
   for (const RunSection& part : run_sections()) {
     const std::string html = part.body(run);
     if (html.empty()) continue;
-    link(part.id, part.title);
+    navigation += fmt::format("<a href=\"#{}\">{}</a>", part.id, part.title);
     body += section(part.id, part.title, html);
-  }
-  if (!others.empty()) {
-    std::vector<RunRecord> all{run};
-    all.insert(all.end(), others.begin(), others.end());
-    link("comparison", "Comparison");
-    body += "<div id=\"comparison\">\n" + comparison_sections(compare(std::move(all))) + "</div>\n";
   }
   return page(run.name, code(run.files.directory), navigation + "</nav>\n" + body + missing_parts(run));
 }

@@ -117,11 +117,10 @@ std::optional<Number> take_number(std::string_view& text, std::string_view word)
 
 }  // namespace
 
-ArenaLog parse_arena_log(std::string_view text, const std::string& name, const std::string& metric) {
+std::vector<ArenaRun> parse_arena_log(std::string_view text, const std::string& name,
+                                      const std::string& metric) {
   const std::string word = " " + metric + ":";
-  const std::size_t code_end = text.find("\n====");
-  ArenaLog log;
-  if (code_end != std::string_view::npos) log.code = text.substr(0, code_end);
+  std::vector<ArenaRun> runs;
   std::int64_t last_step = 0;
   std::istringstream lines{std::string(text)};
   std::string whole;
@@ -130,14 +129,11 @@ ArenaLog parse_arena_log(std::string_view text, const std::string& name, const s
     const auto step = take_number<std::int64_t>(line, "step:");
     const auto planned = step ? take_number<std::int64_t>(line, "/") : std::nullopt;
     if (!planned) continue;
-    if (log.runs.empty() || *step < last_step) {
-      log.runs.emplace_back();
-      log.planned_steps.push_back(*planned);
-    }
+    if (runs.empty() || *step < last_step) runs.push_back({name, {}, *planned});
     last_step = *step;
-    if (*planned != log.planned_steps.back()) {
+    if (*planned != runs.back().planned_steps) {
       throw data_error("'{}' line {}: a run of {} steps goes on as one of {}; its log is not whole.", name,
-                       number, log.planned_steps.back(), *planned);
+                       number, runs.back().planned_steps, *planned);
     }
     if (!line.starts_with(" val_loss:")) continue;
     line.remove_prefix(std::min(line.find(word), line.size()));
@@ -147,47 +143,33 @@ ArenaLog parse_arena_log(std::string_view text, const std::string& name, const s
                        number, metric);
     }
     const double value = std::isfinite(*loss) ? *loss : std::numeric_limits<double>::quiet_NaN();
-    const auto [at, is_new] = log.runs.back().losses.emplace(*step, value);
+    const auto [at, is_new] = runs.back().losses.emplace(*step, value);
     if (!is_new && at->second != value) {
       throw data_error("'{}' line {}: step {} of a run has two losses, {:.5f} and {:.5f}.", name, number,
                        *step, at->second, value);
     }
   }
-  for (std::size_t i = log.runs.size(); i-- > 0;) {
-    if (!log.runs[i].losses.empty()) continue;
-    log.runs.erase(log.runs.begin() + static_cast<std::ptrdiff_t>(i));
-    log.planned_steps.erase(log.planned_steps.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  if (log.runs.empty()) {
+  std::erase_if(runs, [](const ArenaRun& run) { return run.losses.empty(); });
+  if (runs.empty()) {
     throw data_error("'{}' has no line 'step:S/N val_loss:X', so it is no log of the optimiser benchmark.",
                      name);
   }
-  for (std::size_t i = 0; i < log.runs.size(); ++i)
-    log.runs[i].name = log.runs.size() == 1 ? name : fmt::format("{} run {}", name, i + 1);
-  return log;
+  for (std::size_t i = 0; runs.size() > 1 && i < runs.size(); ++i)
+    runs[i].name = fmt::format("{} run {}", name, i + 1);
+  return runs;
 }
 
-std::vector<ArenaRun> runs_of_arena_logs(const std::vector<std::string>& paths, const std::string& metric,
-                                         std::vector<std::string>& notes) {
+std::vector<ArenaRun> runs_of_arena_logs(const std::vector<std::string>& paths, const std::string& metric) {
   std::vector<ArenaRun> runs;
-  std::optional<ArenaLog> first;
-  std::size_t other_code = 0;
   for (const std::string& path : paths) {
-    ArenaLog log = parse_arena_log(read_file(path, largest_log), path, metric);
-    if (!first) first = log;
-    other_code += log.code != first->code;
-    for (const std::int64_t planned : log.planned_steps) {
-      if (planned == first->planned_steps.front()) continue;
+    for (ArenaRun& run : parse_arena_log(read_file(path, largest_log), path, metric)) {
+      runs.push_back(std::move(run));
+      const std::int64_t first = runs.front().planned_steps, planned = runs.back().planned_steps;
+      if (planned == first) continue;
       throw data_error(
           "'{}' has a run over {} steps and '{}' one over {}, so they are not runs of one result.",
-          paths.front(), first->planned_steps.front(), path, planned);
+          paths.front(), first, path, planned);
     }
-    runs.insert(runs.end(), std::make_move_iterator(log.runs.begin()),
-                std::make_move_iterator(log.runs.end()));
-  }
-  if (other_code > 0) {
-    notes.push_back(fmt::format("the code in {} of the {} logs is not that of '{}'", other_code, paths.size(),
-                                paths.front()));
   }
   return runs;
 }

@@ -6,10 +6,11 @@
 
 namespace mulligan::stats {
 
-std::string MarkdownTable::text() const {
-  auto rows = rows_;
-  std::vector<std::size_t> widths(rows.front().size());
-  for (auto& row : rows) {
+std::string Table::text() const {
+  std::vector<std::vector<std::string>> cells = {head};
+  cells.insert(cells.end(), rows.begin(), rows.end());
+  std::vector<std::size_t> widths(head.size());
+  for (auto& row : cells) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       std::string escaped;
       for (const char c : row[i]) {
@@ -21,10 +22,10 @@ std::string MarkdownTable::text() const {
     }
   }
   std::string text;
-  for (const auto& row : rows) {
+  for (const auto& row : cells) {
     for (std::size_t i = 0; i < widths.size(); ++i) text += fmt::format("| {:<{}} ", row[i], widths[i]);
     text += "|\n";
-    if (&row != &rows.front()) continue;
+    if (&row != &cells.front()) continue;
     for (const std::size_t width : widths) text += fmt::format("|{:-<{}}", "", width + 2);
     text += "|\n";
   }

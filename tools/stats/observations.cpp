@@ -1,73 +1,11 @@
 #include "tools/stats/observations.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdint>
-#include <ranges>
-#include <string_view>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
+#include "framework/report/metrics_reader.h"
 
 namespace mulligan::stats {
-namespace {
-
-constexpr std::uint64_t largest_file = std::uint64_t{64} << 20;
-
-struct CsvRecord {
-  std::size_t line = 1;  // of its first character
-  std::vector<std::string> fields;
-};
-
-// Records of RFC 4180: fields between commas, quoted where they hold commas, quotes (doubled) or line breaks. Blank lines are
-// passed over.
-std::vector<CsvRecord> csv_records(std::string_view text, const std::filesystem::path& path) {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  std::vector<CsvRecord> records;
-  std::size_t line = 1;
-  bool within = false, quoted = false;  // a record, a quoted field
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    line += c == '\n';
-    if (!quoted && (c == '\n' || c == '\r')) {
-      within = false;
-      continue;
-    }
-    if (!within) records.push_back({line, {""}});
-    const bool begins = !within || (!quoted && text[i - 1] == ',');
-    within = true;
-    if (quoted && text.substr(i).starts_with("\"\"")) {
-      records.back().fields.back() += text[++i];
-    } else if (c == '"' && (quoted || begins)) {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      records.back().fields.emplace_back();
-    } else {
-      records.back().fields.back() += c;
-    }
-  }
-  if (quoted)
-    throw data_error("'{}' line {}: a quoted field does not end.", path.string(), records.back().line);
-  return records;
-}
-
-double number_in(const std::string& text, const std::filesystem::path& path, std::size_t line,
-                 const std::string& column) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw data_error("'{}' line {}: column '{}' holds '{}', which is not a finite number.", path.string(),
-                     line, column, text);
-  }
-  return value;
-}
-
-}  // namespace
 
 std::string condition_of(const Observations& all, const Observation& value) {
   if (value.levels.empty()) return "all";
@@ -89,59 +27,13 @@ void require_one_window(const Observations& all) {
   }
 }
 
-Observations read_observations(const std::filesystem::path& path, const std::string& metric) {
-  const std::vector<CsvRecord> records = csv_records(read_file(path, largest_file), path);
-  if (records.empty())
-    throw data_error("'{}' is empty; its first line holds the names of the columns.", path.string());
-  const std::vector<std::string>& names = records.front().fields;
-  const auto column = [&](std::string_view name) -> std::size_t {
-    return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-  };
-  const std::size_t value_column = column(metric);
-  if (value_column == names.size()) {
-    throw data_error("'{}' has no column '{}', only {}; name the column of the values with --metric.",
-                     path.string(), metric, fmt::join(names, ", "));
-  }
-  Observations all;
-  all.metric = metric;
-  std::vector<std::size_t> factors;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (column(names[i]) != i) throw data_error("'{}' has two columns '{}'.", path.string(), names[i]);
-    if (i == value_column || names[i] == "seed" || names[i] == "run" || names[i] == "window") continue;
-    factors.push_back(i);
-    all.factors.push_back(names[i]);
-  }
-  for (const auto& [line, fields] : records | std::views::drop(1)) {
-    if (fields.size() != names.size()) {
-      throw data_error("'{}' line {} has {} fields, the first line {}.", path.string(), line, fields.size(),
-                       names.size());
-    }
-    const auto text_of = [&, &cells = fields](std::string_view name) {
-      return column(name) < names.size() ? cells[column(name)] : std::string();
-    };
-    Observation value{text_of("run"), {}, text_of("seed"), 0, text_of("window")};
-    if (value.run.empty()) value.run = fmt::format("line {}", line);
-    for (const std::size_t factor : factors) value.levels.push_back(fields[factor]);
-    value.value = number_in(fields[value_column], path, line, metric);
-    all.values.push_back(std::move(value));
-  }
-  if (all.values.empty()) throw data_error("'{}' has no line with values.", path.string());
-  return all;
-}
-
 std::string observations_csv(const Observations& all) {
-  const auto quoted = [](const std::string& field) {
-    if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
-    std::string text = "\"";
-    for (const char c : field) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-    return text + '"';
-  };
   std::string text = "run,seed,window";
-  for (const std::string& factor : all.factors) text += ',' + quoted(factor);
-  text += ',' + quoted(all.metric) + '\n';
+  for (const std::string& factor : all.factors) text += ',' + csv_field(factor);
+  text += ',' + csv_field(all.metric) + '\n';
   for (const Observation& value : all.values) {
-    text += fmt::format("{},{},{}", quoted(value.run), quoted(value.seed), quoted(value.window));
-    for (const std::string& level : value.levels) text += ',' + quoted(level);
+    text += fmt::format("{},{},{}", csv_field(value.run), csv_field(value.seed), csv_field(value.window));
+    for (const std::string& level : value.levels) text += ',' + csv_field(level);
     text += fmt::format(",{}\n", value.value);
   }
   return text;

@@ -1,14 +1,13 @@
 // The values that statistics are made of: one figure of each run, with its condition and its seed.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace mulligan::stats {
 
 struct Observation {
-  std::string run;                  // for people: a directory, or a line of a file
+  std::string run;                  // for people: a directory
   std::vector<std::string> levels;  // by factor
   std::string seed;                 // runs of one seed in several conditions are pairs; "" = no seed
   double value = 0;
@@ -29,12 +28,7 @@ std::string condition_of(const Observations& all, const Observation& value);
 // Throws data_error naming two runs whose windows differ.
 void require_one_window(const Observations& all);
 
-// A CSV file (RFC 4180, UTF-8) with a line of column names: the value stands in column `metric`; `seed`,
-// `run` and `window` are what they say, where they are there; every other column is a factor. Throws
-// data_error naming file and line.
-Observations read_observations(const std::filesystem::path& path, const std::string& metric);
-
-// The same form: columns run, seed, window, the factors and the metric. read_observations gives equal values back.
+// A CSV file (RFC 4180, UTF-8): columns run, seed, window, the factors and the metric.
 std::string observations_csv(const Observations& all);
 
 }  // namespace mulligan::stats

@@ -30,21 +30,15 @@ PermutationTest counted(double seen, std::span<const double> values, bool exact,
   // Sums of the same numbers in another order may differ in their last bits, and count as equal.
   double slack = 0;
   for (const double value : values) slack = std::max(slack, 1e-12 * std::abs(value));
-  std::uint64_t all = 0, greater = 0, two_sided = 0;
+  std::uint64_t all = 0, two_sided = 0;
   arrange([&](double difference) {
     ++all;
-    greater += difference >= seen - slack;
     two_sided += std::abs(difference) >= std::abs(seen) - slack;
   });
   // Drawn arrangements do not hold the one that was seen; it is counted in addition.
   const std::uint64_t own = exact ? 0 : 1;
   const auto whole = static_cast<double>(all + own);
-  return {seen,
-          static_cast<double>(greater + own) / whole,
-          static_cast<double>(two_sided + own) / whole,
-          (exact ? as_extreme : 1) / whole,
-          exact,
-          all};
+  return {seen, static_cast<double>(two_sided + own) / whole, (exact ? as_extreme : 1) / whole, exact, all};
 }
 
 double ways(std::size_t n, std::size_t chosen) {
@@ -116,7 +110,7 @@ PermutationTest shuffle_test(std::span<const double> first, std::span<const doub
   });
 }
 
-Bootstrap bootstrap(std::span<const double> values, double confidence) {
+Interval bootstrap(std::span<const double> values, double confidence) {
   const std::size_t n = values.size();
   if (n < 2 || confidence <= 0 || confidence >= 1)
     throw std::invalid_argument("a bootstrap needs two values and a confidence between 0 and 1");
@@ -139,12 +133,10 @@ Bootstrap bootstrap(std::span<const double> values, double confidence) {
     return found[below] + (at - static_cast<double>(below)) * (found[above] - found[below]);
   };
   const double mean = mean_of(values), tail = (1 - confidence) / 2;
-  Bootstrap result;
-  result.bca = result.percentile = {percentile(tail), percentile(1 - tail)};
-
   const auto below = std::ranges::lower_bound(found, mean) - found.begin();
   const double share = static_cast<double>(below) / static_cast<double>(found.size());
-  if (share <= 0 || share >= 1) return result;  // nothing varies on one side: there is no bias to correct
+  // Nothing varies on one side: there is no bias to correct.
+  if (share <= 0 || share >= 1) return {percentile(tail), percentile(1 - tail)};
   // sum d^3 / (6 (sum d^2)^1.5) over the deviations of the jackknife's means.
   double squares = 0, cubes = 0;
   for (const double value : values) {
@@ -159,8 +151,7 @@ Bootstrap bootstrap(std::span<const double> values, double confidence) {
     const double z = bias + boost::math::quantile(normal, probability);
     return percentile(boost::math::cdf(normal, bias + z / (1 - acceleration * z)));
   };
-  result.bca = {corrected(tail), corrected(1 - tail)};
-  return result;
+  return {corrected(tail), corrected(1 - tail)};
 }
 
 }  // namespace mulligan::stats

@@ -11,7 +11,6 @@ namespace mulligan::stats {
 // Permutation tests of differences of means, and the smallest p that they can reach.
 struct PermutationTest {
   double difference = 0;  // of the means, first minus second
-  double greater = 1;     // one-sided p: first > second
   double two_sided = 1;
   double least_two_sided = 1;
   bool exact = true;               // all arrangements were counted
@@ -26,14 +25,9 @@ PermutationTest sign_flip_test(std::span<const double> first, std::span<const do
 // one value of both.
 PermutationTest shuffle_test(std::span<const double> first, std::span<const double> second);
 
-// Bootstrap intervals of a mean, from 10,000 samples drawn anew from the sample.
-struct Bootstrap {
-  Interval percentile;
-  // Bias-corrected and accelerated (Efron, "Better bootstrap confidence intervals", JASA 1987), with the jackknife's
-  // acceleration. Where nothing varies it is the percentiles'.
-  Interval bca;
-};
+// The bootstrap interval of a mean, from 10,000 samples drawn anew from the sample: bias-corrected and accelerated (Efron, "Better
+// bootstrap confidence intervals", JASA 1987), with the jackknife's acceleration; of the percentiles where nothing varies.
 // Two values or more, 0 < confidence < 1; throws std::invalid_argument otherwise.
-Bootstrap bootstrap(std::span<const double> values, double confidence = 0.95);
+Interval bootstrap(std::span<const double> values, double confidence = 0.95);
 
 }  // namespace mulligan::stats

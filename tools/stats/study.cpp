@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "framework/core/error.h"
@@ -46,8 +45,6 @@ ConditionSummary summary_of(const Group& group, double confidence) {
   summary.statistic = statistic_of(summary.values);
   if (group.members.size() >= fewest_reportable) summary.interval = t_interval(summary.values, confidence);
   if (group.members.size() >= fewest_bootstrapped) summary.bootstrap = bootstrap(summary.values, confidence);
-  for (const std::size_t i : collapsed_values(summary.values))
-    summary.collapsed.push_back(group.members[i]->run);
   return summary;
 }
 
@@ -77,9 +74,6 @@ ConditionComparison comparison_of(const Group& baseline, const Group& group,
   if (!result.reportable) return result;
   result.shuffle = shuffle_test(theirs, ours);
   result.welch = welch_test(theirs, ours, 0, options.confidence);
-  result.effect = hedges_g(theirs, ours);
-  if (std::isfinite(*result.effect) && *result.effect != 0)
-    result.runs_needed = runs_for_power(*result.effect);
   const auto [first, second] = pairs_of(baseline, group);
   result.pairs = first.size();
   if (!first.empty()) {
@@ -117,9 +111,6 @@ std::vector<std::string> notes_of(const Study& study) {
     if (runs < fewest_reportable)
       notes.push_back(fmt::format("'{}' has {} run{}: below three there is no interval, no gain and no test",
                                   condition.name, runs, runs == 1 ? "" : "s"));
-    if (!condition.collapsed.empty())
-      notes.push_back(fmt::format("'{}' has runs that stand out upwards, which count like the others: {}",
-                                  condition.name, fmt::join(condition.collapsed, ", ")));
   }
   for (const ConditionComparison& comparison : study.comparisons) {
     if (comparison.reportable && comparison.permutation().least_two_sided > 0.01)

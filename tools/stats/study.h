@@ -28,9 +28,8 @@ struct ConditionSummary {
   std::string name;
   std::vector<double> values;  // in the order of the observations
   Statistic statistic;
-  std::optional<Interval> interval;    // Student's; absent below fewest_reportable values
-  std::optional<Bootstrap> bootstrap;  // absent below fewest_bootstrapped values
-  std::vector<std::string> collapsed;  // runs whose values stand out upwards (acceptance.h); they count
+  std::optional<Interval> interval;   // Student's; absent below fewest_reportable values
+  std::optional<Interval> bootstrap;  // BCa; absent below fewest_bootstrapped values
 };
 
 // Baseline minus condition: above 0 the condition is lower, which is better. Where one of both has fewer than
@@ -44,11 +43,8 @@ struct ConditionComparison {
   std::optional<TTest> paired;
   std::optional<PermutationTest> signs;
   std::optional<double> equivalence;  // p of equivalence_test, by `test()`
-  std::optional<double> effect;       // Hedges' g
-  // Of each condition, to find this effect with 80 % at 5 %; 0: over 100,000, or none.
-  std::uint64_t runs_needed = 0;
-  double p = 1;     // two-sided, of `test()`
-  double holm = 1;  // p adjusted for all comparisons of the study
+  double p = 1;                       // two-sided, of `test()`
+  double holm = 1;                    // p adjusted for all comparisons of the study
 
   // The paired tests where there are any.
   const std::optional<TTest>& test() const { return paired ? paired : welch; }

@@ -26,29 +26,27 @@ std::string conditions_text(const Study& study) {
       study.conditions, [](const ConditionSummary& c) { return c.bootstrap.has_value(); });
   std::vector<std::string> head = {"condition", "runs", "mean", "sd", "t interval, " + confidence};
   if (bootstrapped) head.push_back("BCa bootstrap, " + confidence);
-  MarkdownTable table(head);
+  Table table{head};
   for (const ConditionSummary& c : study.conditions) {
     std::vector<std::string> row = {
         c.name, fmt::format("{}", c.values.size()), fmt::format("{:.5f}", c.statistic.mean),
         c.statistic.deviation ? fmt::format("{:.5f}", *c.statistic.deviation) : "-",
         interval_text(c.interval)};
-    if (bootstrapped)
-      row.push_back(interval_text(c.bootstrap ? std::optional(c.bootstrap->bca) : std::nullopt));
+    if (bootstrapped) row.push_back(interval_text(c.bootstrap));
     table.add(row);
   }
   return table.text();
 }
 
 std::string comparisons_text(const Study& study) {
-  MarkdownTable table({"condition", "gain", fmt::format("interval, {:g} %", 100 * study.options.confidence),
-                       "Welch t, df, p", "paired t, df, p", "permutation p (least)", "Hedges g",
-                       "runs for 80 %", "Holm p"});
+  Table table{{"condition", "gain", fmt::format("interval, {:g} %", 100 * study.options.confidence),
+               "Welch t, df, p", "paired t, df, p", "permutation p (least)", "Holm p"}};
   const auto test_text = [](const std::optional<TTest>& test) {
     return test ? fmt::format("{:.2f}, {:.2f}, {}", test->t, test->degrees, p_text(test->two_sided)) : "-";
   };
   for (const ConditionComparison& c : study.comparisons) {
     if (!c.reportable) {
-      table.add({c.name, "-", "-", "-", "-", "-", "-", "-", "-"});
+      table.add({c.name, "-", "-", "-", "-", "-", "-"});
       continue;
     }
     table.add(
@@ -56,8 +54,7 @@ std::string comparisons_text(const Study& study) {
          interval_text(c.test() ? std::optional(c.test()->interval) : std::nullopt), test_text(c.welch),
          test_text(c.paired),
          fmt::format("{} ({})", p_text(c.permutation().two_sided), p_text(c.permutation().least_two_sided)),
-         c.effect ? fmt::format("{:.2f}", *c.effect) : "-",
-         c.runs_needed ? fmt::format("{}", c.runs_needed) : "-", p_text(c.holm)});
+         p_text(c.holm)});
   }
   std::string text = table.text();
   if (study.options.margin > 0) text += "\n";
@@ -88,7 +85,6 @@ Json json_of(const TTest& test) {
 }
 Json json_of(const PermutationTest& test) {
   return {{"p_two_sided", test.two_sided},
-          {"p_greater", test.greater},
           {"least_two_sided", test.least_two_sided},
           {"exact", test.exact},
           {"arrangements", test.arrangements}};
@@ -104,11 +100,7 @@ Json json_of(const ConditionSummary& c) {
                {"mean", c.statistic.mean},
                {"sd", json_of(c.statistic.deviation)},
                {"t_interval", json_of(c.interval)}};
-  if (c.bootstrap) {
-    json["bootstrap_percentile"] = json_of(c.bootstrap->percentile);
-    json["bootstrap_bca"] = json_of(c.bootstrap->bca);
-  }
-  json["collapsed"] = c.collapsed;
+  if (c.bootstrap) json["bootstrap_bca"] = json_of(*c.bootstrap);
   return json;
 }
 
@@ -122,8 +114,6 @@ Json json_of(const ConditionComparison& c, double margin) {
   if (c.paired) json["paired"] = json_of(*c.paired);
   if (c.signs) json["sign_flip"] = json_of(*c.signs);
   if (c.equivalence) json["equivalence"] = {{"margin", margin}, {"p", *c.equivalence}};
-  if (c.effect) json["hedges_g"] = json_of(*c.effect);
-  json["runs_for_80_percent"] = c.runs_needed ? Json(c.runs_needed) : Json(nullptr);
   json["p"] = c.p;
   json["p_holm"] = c.holm;
   return json;

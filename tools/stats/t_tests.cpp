@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <ranges>
 #include <stdexcept>
 #include <vector>
 
@@ -113,31 +112,6 @@ std::vector<double> holm(std::span<const double> p) {
     adjusted[order[rank]] = most;
   }
   return adjusted;
-}
-
-double hedges_g(std::span<const double> first, std::span<const double> second) {
-  require(first.size() >= 2 && second.size() >= 2, "Hedges' g needs two values of both");
-  const Statistic a = statistic_of(first), b = statistic_of(second);
-  const double na = static_cast<double>(a.n - 1), nb = static_cast<double>(b.n - 1);
-  const double pooled =
-      std::sqrt((na * *a.deviation * *a.deviation + nb * *b.deviation * *b.deviation) / (na + nb));
-  return in_deviations(a.mean - b.mean, pooled) * (1 - 3 / (4 * (na + nb) - 1));
-}
-
-std::uint64_t runs_for_power(double effect, double alpha, double power) {
-  require(std::abs(effect) > 0 && alpha > 0 && alpha < 1 && power > 0 && power < 1,
-          "power needs an effect other than 0, and alpha and power between 0 and 1");
-  constexpr std::uint64_t most = 100'000;
-  const auto enough = [&](std::uint64_t number) {
-    const auto runs = static_cast<double>(number);
-    const double degrees = 2 * (runs - 1), critical = t_quantile(1 - alpha / 2, degrees);
-    const boost::math::non_central_t found(degrees, std::abs(effect) * std::sqrt(runs / 2));
-    return boost::math::cdf(boost::math::complement(found, critical)) + boost::math::cdf(found, -critical) >=
-           power;
-  };
-  const auto all = std::views::iota(std::uint64_t{2}, most + 1);
-  const auto least = std::ranges::partition_point(all, [&](std::uint64_t runs) { return !enough(runs); });
-  return least == all.end() ? 0 : *least;
 }
 
 double smallest_difference(std::uint64_t pairs, double alpha, double power) {

@@ -50,15 +50,6 @@ double mcnemar_test(std::uint64_t only_first, std::uint64_t only_second);
 // p values adjusted for a family of tests, in their order, by Holm: the chance of any false alarm is kept.
 std::vector<double> holm(std::span<const double> p);
 
-// Hedges' g: the difference of the means in pooled standard deviations, with the correction
-// 1 - 3 / (4 (n + m - 2) - 1) for small samples. Two values of both; infinite where nothing varies.
-double hedges_g(std::span<const double> first, std::span<const double> second);
-
-// How many runs of each of two conditions a two-sided t test needs to find `effect`, a difference in standard
-// deviations other than 0, with probability `power` at `alpha`; by the noncentral t distribution. At most 100,000; 0: more
-// than that.
-std::uint64_t runs_for_power(double effect, double alpha = 0.05, double power = 0.8);
-
 // The smallest mean difference that a one-sided paired t test of `pairs` (two or more) finds with probability `power`
 // at `alpha`, in standard deviations of the pairs' differences.
 double smallest_difference(std::uint64_t pairs, double alpha, double power = 0.8);

@@ -70,7 +70,7 @@ std::string ladder_table(const std::vector<LadderRung>& rungs) {
     doublings.push_back(std::log2(rung.factor));
   }
   head.insert(head.end(), {"per doubling", "95 %", "trend"});
-  stats::MarkdownTable table(head);
+  stats::Table table{head};
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     if (row == sweep.baseline_row()) continue;
     std::vector<std::string> cells = {sweep.rows[row].name};

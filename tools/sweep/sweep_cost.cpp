@@ -117,7 +117,7 @@ std::string cost_table(const Sweep& sweep, const SweepResult& result) {
   for (const char* column : {"device MB", "process MB", "J", "mJ/token"}) head.emplace_back(column);
   head.push_back(sweep.metric);
   head.emplace_back("front");
-  stats::MarkdownTable table(head);
+  stats::Table table{head};
   for (const RowCost& row : rows) {
     std::vector<std::string> cells = {row.name, std::to_string(row.ranks), std::to_string(row.metric.size()),
                                       mean_text(row.tokens_per_second, 0)};

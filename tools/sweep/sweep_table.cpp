@@ -46,7 +46,7 @@ std::string sweep_table(const Sweep& sweep, const SweepResult& result) {
   for (const double seed : sweep.seeds) head.push_back(fmt::format("seed {:.0f}", seed));
   head.insert(head.end(), {"mean +- sd", "gain +- sd", "TTT gain +- sd"});
   if (!ttt) head.pop_back();
-  stats::MarkdownTable table(head);
+  stats::Table table{head};
   const auto add = [&](const std::string& name, const Cells& cells, bool with_ttt) {
     std::vector<std::string> line = {name};
     const std::vector<double> values = scores_of(cells, with_ttt);

@@ -114,7 +114,7 @@ std::string result_lines(const Json& record) {
 
 std::string list_text(std::vector<Json> tries) {
   std::ranges::stable_sort(tries, {}, [](const Json& record) { return record.value("val_bpb", HUGE_VAL); });
-  stats::MarkdownTable table({columns.begin(), columns.end() - 1});
+  stats::Table table{{columns.begin(), columns.end() - 1}};
   int kept = 0, tested = 0;
   for (const Json& record : tries) {
     std::vector<std::string> cells = cells_of(record);
