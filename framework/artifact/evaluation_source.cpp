@@ -147,7 +147,7 @@ std::string evaluation_archive(const fs::path& root, const EvaluationSource& sou
   SourceFiles files;
   for (const fs::path& file : source) files.emplace_back(file.generic_string(), read_file(root / file));
   std::string archive;
-  for (const auto& [name, text] : join_standard_headers(short_names(reachable_source(std::move(files))))) {
+  for (const auto& [name, text] : join_headers(short_names(reachable_source(std::move(files))))) {
     data_error_if(text.find('\0') != text.npos || name.find('\n') != name.npos,
                   "'{}' has a zero byte, or a line end in its name; an evaluation cannot be packed with it",
                   name);

@@ -114,13 +114,17 @@ TEST(EvaluationSource, NamesOfTheTreeBecomeShort) {
             "template<class T>struct A{T f=T::count;};enum class Kind{first};\n");
 }
 
-TEST(EvaluationSource, HeadersOfTheStandardLibraryMoveIntoOne) {
-  const SourceFiles files = join_standard_headers(
-      {{"a.cpp",
-        "#include <map>\n#include <fmt/format.h>\nint a;\n#include <set>\nint b=R\"(\n#include <list>\n)\";\n"}});
-  ASSERT_EQ(files.size(), 2U);
-  EXPECT_EQ(files[0].second, "#include <fmt/format.h>\nint a;int b=R\"(\n#include <list>\n)\";\n");
-  EXPECT_EQ(files[1].second, "#include <map>\n#include <set>\n");
+TEST(EvaluationSource, HeadersOfLibrariesMoveIntoOneAndOthersStayOnce) {
+  const SourceFiles files =
+      join_headers({{"a.cpp",
+                     "#include <map>\n#include \"a.h\"\n#include \"b.h\"\n#include <fmt/format.h>\n#include "
+                     "\"c.inc\"\nint b=R\"(\n#include <list>\n)\";\n"},
+                    {"a.h", "#include \"b.h\"\n"},
+                    {"b.h", "#include <map>\n"}});
+  ASSERT_EQ(files.size(), 4U);
+  EXPECT_EQ(files[0].second, "#include \"a.h\"\n#include \"c.inc\"\nint b=R\"(\n#include <list>\n)\";\n");
+  EXPECT_EQ(files[1].second, "#include \"b.h\"\n");
+  EXPECT_EQ(files[3].second, "#include <fmt/format.h>\n#include <map>\n");
 }
 
 TEST(EvaluationSource, AnEvaluationReplacesFunctions) {
