@@ -28,6 +28,13 @@ def included(name, include):
     return None
 
 
+def order(name):
+    """Kernels come last, by the names of their files, as evaluation_archive() sorts them."""
+    kernel = name.startswith("kernels/")
+    file = os.path.basename(name)
+    return kernel, (os.path.splitext(file)[1], file) if kernel else (), name.split("/")
+
+
 def files(parts):
     listed, section = {"": []}, ""
     for line in text_of("launch/evaluator/sources.txt").splitlines():
@@ -51,7 +58,7 @@ def files(parts):
         if name not in found:
             found.add(name)
             pending += [path for path in (included(name, i) for i in INCLUDE.findall(text_of(name))) if path]
-    return sorted(found, key=lambda name: name.split("/"))
+    return sorted(found, key=order)
 
 
 # Reads names, lengths and texts; prints the packed bytes, then the unpacker's text.
