@@ -221,6 +221,12 @@ void erase(Tokens& tokens, std::size_t begin, std::size_t end) {
                tokens.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
+// A literal without what follows a semicolon in it.
+std::string without_advice(const std::string& text) {
+  const std::size_t mark = text.find("; ");
+  return mark == std::string::npos ? text : text.substr(0, mark) + '"';
+}
+
 // The texts of errors and warnings in a call's arguments from `open` to its end lose what follows a semicolon: advice. The text
 // of a logic_error, which no input causes, goes.
 void shorten_message(Tokens& tokens, std::size_t open, bool whole) {
@@ -228,9 +234,9 @@ void shorten_message(Tokens& tokens, std::size_t open, bool whole) {
   for (std::size_t i = open; i < group_end(tokens, open) - 1; ++i) {
     const std::string& text = tokens[i].text;
     depth += text == "(" || text == "{" ? 1 : text == ")" || text == "}" ? -1 : 0;
-    const std::size_t mark = whole ? 1 : text.find("; ");
-    if (depth != 1 || !tokens[i].is_text() || mark == std::string::npos) continue;
-    tokens[i].text = text.substr(0, mark) + '"';
+    const std::string shorter = whole ? "\"\"" : without_advice(text);
+    if (depth != 1 || !tokens[i].is_text() || shorter == text) continue;
+    tokens[i].text = shorter;
     std::size_t end = i + 1;
     while (tokens[end].is_text()) ++end;
     if (tokens[end].is("+")) {
@@ -244,7 +250,8 @@ void shorten_message(Tokens& tokens, std::size_t open, bool whole) {
   }
 }
 
-// Removes texts that an evaluation does not need: help and ranges of plugin keys, summaries of plugins, and advice in messages.
+// Removes texts that an evaluation does not need: help and ranges of plugin keys, summaries of plugins, static assertions
+// and advice in messages.
 void shorten(Tokens& tokens) {
   for (std::size_t i = 2; i < tokens.size(); ++i) {
     const bool key = tokens[i].is("(") && tokens[i - 1].is("key") && tokens[i - 2].is("::");
@@ -256,10 +263,17 @@ void shorten(Tokens& tokens) {
       tokens[text].text = "\"\"";
       erase(tokens, text + 1, end - 1);
     }
+    if (tokens[i].is("static_assert") &&
+        (tokens[i - 1].is(";") || tokens[i - 1].is("{") || tokens[i - 1].is("}"))) {
+      erase(tokens, i, group_end(tokens, i + 1) + 1);
+      --i;
+      continue;
+    }
     if (tokens[i - 2].is("summary") && tokens[i - 1].is("=") && tokens[i].is_text()) {
       tokens[i].text = "\"\"";
       while (tokens[i + 1].is_text()) erase(tokens, i + 1, i + 2);
     }
+    if (tokens[i - 1].is("return") && tokens[i].is_text()) tokens[i].text = without_advice(tokens[i].text);
     const std::string& call = tokens[i - 2].text;
     if (tokens[i - 1].is("(") &&
         (call.ends_with("rror") || call.ends_with("rror_if") || call == "bad" || call == "fail" ||

@@ -4,6 +4,7 @@
 #include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/cuda_backend.h"
 #include "plugins/backends/cuda/gpu/cublaslt.h"
+#include "plugins/backends/cuda/gpu/cudnn/functions.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 
 namespace mulligan::cuda {
@@ -52,3 +53,14 @@ sdk::Made CudaBackend::made(std::uint32_t) const noexcept {
 }
 
 }  // namespace mulligan::cuda
+
+namespace mulligan::cuda::cudnn {
+
+std::string cudnn_remedy(int) {
+  return {};
+}
+std::string nvrtc_remedy(int) {
+  return {};
+}
+
+}  // namespace mulligan::cuda::cudnn
