@@ -170,7 +170,8 @@ class Parser {
     const Token &first = tokens_[item.begin], &second = tokens_[std::min(item.begin + 1, tokens_.size() - 1)];
     const auto small = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
     const bool macro = second.is("(") && std::ranges::none_of(first.text, small);
-    item.dropped = unread_types.contains(first.is("const") ? second.text : first.text);
+    const bool deleted = !in_class.empty() && tokens_[at_ - 2].is("delete");
+    item.dropped = deleted || unread_types.contains(first.is("const") ? second.text : first.text);
     if (called > 0 && tokens_[called].is("operator") && !special) {
       name(item, called);
       item.names = {item.scopes.front()};
@@ -248,6 +249,21 @@ void shorten_message(Tokens& tokens, std::size_t open, bool whole) {
     }
     erase(tokens, i + 1, end);
   }
+}
+
+// A header of C as one of C++ alone.
+void plain_header(Tokens& tokens) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is("#ifdef __cplusplus")) continue;
+    std::size_t end = i;
+    while (!tokens[end].is("#endif")) ++end;
+    erase(tokens, end, end + 1);
+    erase(tokens, i, i + 1);
+  }
+  if (tokens.empty() || !tokens[0].text.starts_with("#ifndef MULLIGAN_")) return;
+  tokens[0].text = "#pragma once";
+  erase(tokens, tokens.size() - 1, tokens.size());
+  erase(tokens, 1, 2);
 }
 
 // Removes texts that an evaluation does not need: help and ranges of plugin keys, summaries of plugins, static assertions
@@ -422,6 +438,7 @@ SourceFiles reachable_source(SourceFiles sources) {
     file.parsed = is_parsed(name);
     file.tokens = tokens_of(file.text);
     if (!file.parsed) continue;
+    plain_header(file.tokens);
     shorten(file.tokens);
     file.items = Parser(file.tokens, !name.ends_with(".cpp")).items({});
   }

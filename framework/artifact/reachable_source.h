@@ -21,7 +21,7 @@ SourceFiles reachable_source(SourceFiles files);
 
 // `files` are all files of a program, as reachable_source() returns them. Gives short names to what their C++ declares. A name
 // stays if it also is in another file, in a line of the preprocessor or in the arguments of a macro, if it follows a library's
-// namespace, or if it is one short word of a class. So device sources and texts do not change. Access specifiers go, too.
+// namespace, or if it is one short word of a class. So device sources and texts do not change. Access specifiers, override and final go, too.
 SourceFiles short_names(SourceFiles files);
 
 // Moves the lines #include <NAME> of libraries into a header of the evaluator, which is compiled in front of each file. Removes

@@ -139,17 +139,19 @@ class ShortNames {
   int given_[2] = {0, 0};
 };
 
-// Without access specifiers. Classes become structs, but not the word before a template parameter.
+// Without access specifiers, override, final and visibility. Classes become structs, but not the word before a template parameter.
 Tokens without_access(const Tokens& tokens) {
   Tokens kept;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const Token& token = tokens[i];
+    const Token &token = tokens[i], &before = tokens[i > 0 ? i - 1 : 0];
+    const auto next = [&](const char* text) { return i + 1 < tokens.size() && tokens[i + 1].is(text); };
     const bool access = token.is("public") || token.is("private") || token.is("protected");
-    if (access && i + 1 < tokens.size() && tokens[i + 1].is(":")) {
+    const bool checked = token.is("override") || (token.is("final") && !before.is(".") && !before.is("->"));
+    if (access && next(":")) {
       ++i;
-    } else {
+    } else if (!token.text.starts_with("#pragma GCC visibility") &&
+               !(checked && (next("{") || next(";") || next(":") || (next("=") && token.is("override"))))) {
       kept.push_back(token);
-      const Token& before = tokens[i > 0 ? i - 1 : 0];
       const bool names_any = i + 2 < tokens.size() && (tokens[i + 2].is(">") || tokens[i + 2].is(","));
       const bool type =
           token.is("class") && !names_any && !before.is("enum") && !before.is("<") && !before.is(",");

@@ -53,9 +53,11 @@ TEST(EvaluationSource, AReplacementIsOfOneQualifiedName) {
   EXPECT_EQ(reached("int f() { return 1; } namespace n { int f() { return 2; } int used() { return f(); } }",
                     "int f() { return 0; }"),
             "namespace n{int f(){return 2;}int used(){return f();}}\n");
-  EXPECT_EQ(reached("struct A { A(); ~A(); }; A::A() { f(); } A::~A() { g(); } A used() { return A(); }",
-                    "A::A() {}"),
-            "struct A{A();~A();};A::~A(){g();}A used(){return A();}\n");
+  EXPECT_EQ(
+      reached(
+          "struct A { A(); ~A(); A(const A&) = delete; }; A::A() { f(); } A::~A() { g(); } A used() { return A(); }",
+          "A::A() {}"),
+      "struct A{A();~A();};A::~A(){g();}A used(){return A();}\n");
 }
 
 TEST(EvaluationSource, DefinitionsThatNothingNamesGo) {
@@ -97,7 +99,7 @@ TEST(EvaluationSource, NamesOfTheTreeBecomeShort) {
   EXPECT_EQ(
       renamed("class Whole_Type { public: int size() { return member_name_; } private: int member_name_; "
               "virtual void f() override; };"),
-      "struct Aa{int size(){return aA_;}int aA_;virtual void f()override;};\n");
+      "struct Aa{int size(){return aA_;}int aA_;virtual void f();};\n");
   EXPECT_EQ(renamed("struct Outer { int own_value; }; int function(Outer outer) { return outer.own_value; }"),
             "struct Aa{int aA;};int aB(Aa aC){return aC.aA;}\n");
   for (const char* kept :
