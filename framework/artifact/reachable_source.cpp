@@ -266,8 +266,8 @@ void plain_header(Tokens& tokens) {
   erase(tokens, 1, 2);
 }
 
-// Removes texts that an evaluation does not need: help and ranges of plugin keys, summaries of plugins, static assertions
-// and advice in messages.
+// Removes texts that an evaluation does not need: help and ranges of plugin keys, summaries of plugins, static assertions,
+// what plugins log and advice in messages.
 void shorten(Tokens& tokens) {
   for (std::size_t i = 2; i < tokens.size(); ++i) {
     const bool key = tokens[i].is("(") && tokens[i - 1].is("key") && tokens[i - 2].is("::");
@@ -285,6 +285,8 @@ void shorten(Tokens& tokens) {
       --i;
       continue;
     }
+    const bool log = tokens[i - 2].is("sdk") && tokens[i].is("log") && i + 6 < tokens.size();
+    if (log && tokens[i + 6].is("info")) erase(tokens, i - 2, group_end(tokens, i + 1));
     if (tokens[i - 2].is("summary") && tokens[i - 1].is("=") && tokens[i].is_text()) {
       tokens[i].text = "\"\"";
       while (tokens[i + 1].is_text()) erase(tokens, i + 1, i + 2);
