@@ -125,7 +125,7 @@ TEST(EvaluationSource, HeadersOfLibrariesMoveIntoOneAndOthersStayOnce) {
                     {"b.h", "#include <map>\n"}});
   ASSERT_EQ(files.size(), 4U);
   EXPECT_EQ(files[0].second, "#include \"a.h\"\n#include \"c.inc\"\nint b=R\"(\n#include <list>\n)\";\n");
-  EXPECT_EQ(files[1].second, "#include \"b.h\"\n");
+  EXPECT_EQ(files[1].second, "#include \"b.h\"\n\n");
   EXPECT_EQ(files[3].second, "#include <fmt/format.h>\n#include <map>\n");
 }
 
