@@ -6,7 +6,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"

@@ -1,4 +1,4 @@
-#include "framework/artifact/byte_layout.h"
+#include "framework/artifact/artifact_layout.h"
 
 #include <fmt/format.h>
 

@@ -51,8 +51,7 @@ Key<Config> key(const char* name, T Config::*member, const char*) {
 }
 
 template <typename Config>
-class Schema {
- public:
+struct Schema {
   Schema(std::initializer_list<Key<Config>> keys) : keys_(keys) {
     for (const Key<Config>& key : keys_) rows_.push_back(key.row);
   }
@@ -65,7 +64,6 @@ class Schema {
     return result;
   }
 
- private:
   std::vector<Key<Config>> keys_;
   std::vector<mlg_key> rows_;
 };
