@@ -46,7 +46,7 @@ Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compr
     return {{&kind, std::move(layout), compression, raw_bytes, stored}, std::move(compressed)};
   };
   if (compression == Compression::adaptive) {
-    if (kind.codes()) {
+    if (kind.matrices) {
       const std::span codes(reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size());
       return stream(bytes.size(), "matrices", encode_codes(codes, stream_matrices(artifact.tensors, kind)));
     }
@@ -58,10 +58,10 @@ Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compr
     return stream(encoded.size(), layout, compress(compression, encoded));
   };
   const std::string_view piece = trial_piece(bytes);
-  Stream smallest = in_layout(piece, "bytes");
-  if (!kind.codes()) {
-    Stream shuffled = in_layout(piece, "shuffled");
-    if (shuffled.compressed.size() < smallest.compressed.size()) smallest = std::move(shuffled);
+  Stream smallest = in_layout(piece, kind.layouts[0]);
+  for (std::size_t i = 1; i < kind.layouts.size(); ++i) {
+    Stream other = in_layout(piece, kind.layouts[i]);
+    if (other.compressed.size() < smallest.compressed.size()) smallest = std::move(other);
   }
   if (piece.size() < bytes.size()) return in_layout(bytes, smallest.layout);
   return smallest;

@@ -27,11 +27,13 @@ bool has_codes(const QuantizedTensor& tensor) {
 
 std::vector<StreamKind> all_kinds() {
   std::vector<StreamKind> kinds;
-  for (int bits = 2; bits <= 8; ++bits) kinds.push_back({fmt::format("codes{}", bits), 1, bits});
-  for (const char* content : {"protected_codes", "correction_codes"}) kinds.push_back({content});
+  for (int bits = 2; bits <= 8; ++bits)
+    kinds.push_back({fmt::format("codes{}", bits), 1, bits, {"bytes"}, true});
+  for (const char* content : {"protected_codes", "correction_codes"})
+    kinds.push_back({content, 1, 8, {"bytes"}, true});
   for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
-    kinds.push_back({content, 2});
-  kinds.push_back({"fp32", 4});
+    kinds.push_back({content, 2, 16, {"bytes", "shuffled"}});
+  kinds.push_back({"fp32", 4, 32, {"bytes", "shuffled"}});
   return kinds;
 }
 

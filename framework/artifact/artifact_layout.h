@@ -28,13 +28,14 @@ constexpr std::int64_t group_count(std::int64_t count, std::int64_t group) {
 // The sha256 that belongs at artifact_hash_offset, as 32 bytes. Precondition: at least a header.
 std::string artifact_hash(std::string_view bytes);
 
-// What a tensor puts into a stream. The streams of an artifact are those with any bytes, in this order. A stream is in the layout
-// "bytes" or in another one: codes in "matrices" (artifact/code_coder.h), other numbers in "shuffled".
+// What a tensor puts into a stream, and how a stream may be laid out. The streams of an artifact are those
+// with any bytes, in this order.
 struct StreamKind {
   std::string content;
-  int element_bytes = 1;  // one byte per code, two per fp16, ...
-  int bits = 0;           // codes2 to codes8: their width
-  bool codes() const { return element_bytes == 1; }
+  int element_bytes = 1;             // as one byte per code, two per fp16, ...
+  int bits = 8;                      // codes: their width
+  std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
+  bool matrices = false;  // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
 };
 std::span<const StreamKind> stream_kinds();
 

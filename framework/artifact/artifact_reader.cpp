@@ -220,8 +220,8 @@ class ArtifactReader {
       ArtifactStream stream{&kind, string_of(entry, "layout"),
                             word_in<Compression>(entry, "compression", "compression"),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
-      const bool matrices = stream.layout == "matrices";
-      if (stream.layout != "bytes" && stream.layout != (kind.codes() ? "matrices" : "shuffled")) {
+      const bool matrices = kind.matrices && stream.layout == "matrices";
+      if (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
         throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
       }
       if (matrices != (stream.compression == Compression::adaptive)) {

@@ -1,6 +1,4 @@
 // Replacements for the cuda backend: it reads no control-group limits, counts no compiled kernels and warns of nothing.
-#include <algorithm>
-
 #include "plugins/backends/cuda/attention/attention_library.h"
 #include "plugins/backends/cuda/compile/background_jobs.h"
 #include "plugins/backends/cuda/compile/cuda_library.h"
@@ -21,12 +19,6 @@ std::string CublasLt::measured() const {
 }
 DeviceFacts GpuDevice::facts() const {
   return {"", free_bytes_, 0, true, architecture_};
-}
-void* GpuDevice::allocate(std::size_t bytes) {
-  use();
-  CUdeviceptr address = 0;
-  MLG_CU(driver_, MemAlloc, &address, std::max<std::size_t>(bytes, 1));
-  return reinterpret_cast<void*>(address);
 }
 std::string cuda_library_remedy(int) {
   return {};
