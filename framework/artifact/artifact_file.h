@@ -28,7 +28,7 @@ struct Artifact {
 // One compressed run of bytes: the same kind of number of all tensors, one tensor after the other.
 struct ArtifactStream {
   const StreamKind* kind = nullptr;  // "codes6", "scales", "fp16", ...
-  std::string layout = {};           // "bytes", "shuffled", "matrices"
+  std::string layout = {};           // "bytes", "packed", "shuffled"
   Compression compression = Compression::brotli;
   std::uint64_t raw_bytes = 0;  // before compression, in that layout
   std::uint64_t bytes = 0;      // in the file
@@ -45,9 +45,11 @@ struct ArtifactSizes {
 
 // The bytes of the file. Every stream is compressed in each of its layouts (of one beyond 4 MiB: a piece of 1
 // MiB), and the smallest layout is kept. The result depends on the artifact and the compression library
-// alone. `sizes` may be null. threads 0: all cores.
+// alone. `sizes` may be null. threads 0: all cores. streams: width with Compression::adaptive. Throws
+// run_error where rows are to be ordered that are more than an order can name.
 std::string serialize_artifact(const Artifact& artifact, Compression compression,
-                               ArtifactSizes* sizes = nullptr, int threads = 0);
+                               ArtifactSizes* sizes = nullptr, int threads = 0,
+                               CodeStreams streams = CodeStreams::width);
 
 // The reverse; bit-identical tensors. `origin` names the file in sentences. Whatever the bytes are, the
 // result is an artifact or a data_error: the checksum is compared first, then every size is checked before

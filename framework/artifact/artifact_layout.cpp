@@ -2,43 +2,59 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
+#include "framework/artifact/byte_layout.h"
+#include "framework/artifact/role_streams.h"
 #include "framework/core/sha256.h"
 
 namespace mulligan {
 namespace {
 
-// Matrices of one role share the counts of the adaptive coder. The order is part of the format.
-constexpr std::array<std::string_view, 7> role_suffixes = {
-    "tok_emb.weight",    ".attn.c_k.weight", ".attn.c_q.weight", ".attn.c_v.weight",
-    ".attn.proj.weight", ".mlp.fc.weight",   ".mlp.proj.weight"};
+bool has_own_stream(CodeRole role) {
+  return role != CodeRole::other;
+}
 
-int code_role(std::string_view name) {
-  return static_cast<int>(
-      std::ranges::find_if(role_suffixes, [&](auto suffix) { return name.ends_with(suffix); }) -
-      role_suffixes.begin());
+// Whether the tensor's codes are in the stream of its role.
+bool by_role(const QuantizedTensor& tensor, CodeStreams streams) {
+  return streams != CodeStreams::width && tensor.format == TensorFormat::integer &&
+         has_own_stream(code_role(tensor.name));
 }
 
 bool has_codes(const QuantizedTensor& tensor) {
   return tensor.format == TensorFormat::integer || tensor.format == TensorFormat::int8_row;
 }
 
-std::vector<StreamKind> all_kinds() {
+std::vector<StreamKind> all_kinds(CodeStreams streams) {
   std::vector<StreamKind> kinds;
-  for (int bits = 2; bits <= 8; ++bits)
-    kinds.push_back({fmt::format("codes{}", bits), 1, bits, {"bytes"}, true});
+  if (streams != CodeStreams::width) {
+    kinds.push_back({"orders", 2, 16, {"bytes", "shuffled"}});
+    for (int role = 0; role < code_role_count; ++role) {
+      const auto word = code_role_word(static_cast<CodeRole>(role));
+      if (has_own_stream(static_cast<CodeRole>(role))) kinds.push_back({std::string(word), 1, 8, {"bytes"}});
+    }
+  }
+  for (int bits = 2; bits <= 8; ++bits) {
+    std::vector<std::string> layouts{"bytes"};
+    if (bits < 8) layouts.emplace_back("packed");
+    kinds.push_back({fmt::format("codes{}", bits), 1, bits, std::move(layouts), true});
+  }
   for (const char* content : {"protected_codes", "correction_codes"})
     kinds.push_back({content, 1, 8, {"bytes"}, true});
   for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
     kinds.push_back({content, 2, 16, {"bytes", "shuffled"}});
   kinds.push_back({"fp32", 4, 32, {"bytes", "shuffled"}});
+  for (StreamKind& kind : kinds) kind.streams = streams;
   return kinds;
 }
 
 std::int64_t coded_columns(const QuantizedTensor& tensor) {
   return tensor.columns() - tensor.protected_columns.columns();
+}
+
+// Whether the stream is that of the tensor's role, where each matrix is transposed.
+bool transposes(const QuantizedTensor& tensor, const StreamKind& kind) {
+  return kind.content == code_role_word(code_role(tensor.name));
 }
 
 // Calls act(numbers, how many there are) for each list of numbers that the tensor has in the stream, in their order.
@@ -48,8 +64,15 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
   auto& correction = tensor.correction;
   const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
   const std::int64_t left = rows * correction.rank, right = correction.rank * columns;
+  const bool own = by_role(tensor, kind.streams);
   if (kind.content.starts_with("codes")) {
-    if (has_codes(tensor) && tensor.bits == kind.bits) act(tensor.codes, rows * coded_columns(tensor));
+    if (has_codes(tensor) && !own && tensor.bits == kind.bits)
+      act(tensor.codes, rows * coded_columns(tensor));
+  } else if (kind.content == "orders") {
+    if (own && coded_columns(tensor) > 0 && orders_rows(kind.streams, code_role(tensor.name)))
+      act(tensor.row_order, rows);
+  } else if (transposes(tensor, kind)) {
+    if (own) act(tensor.codes, rows * coded_columns(tensor));
   } else if (kind.content == "protected_codes") {
     act(fine.codes, rows * fine.columns());
   } else if (kind.content == "correction_codes") {
@@ -77,9 +100,11 @@ std::string artifact_hash(std::string_view bytes) {
   return hash.digest();
 }
 
-std::span<const StreamKind> stream_kinds() {
-  static const std::vector<StreamKind> kinds = all_kinds();
-  return kinds;
+std::span<const StreamKind> stream_kinds(CodeStreams streams) {
+  static const std::array<std::vector<StreamKind>, 4> kinds = {
+      all_kinds(CodeStreams::width), all_kinds(CodeStreams::role), all_kinds(CodeStreams::role_ordered),
+      all_kinds(CodeStreams::role_all_ordered)};
+  return kinds[static_cast<std::size_t>(streams)];
 }
 
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind) {
@@ -94,10 +119,15 @@ std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind) {
   for_numbers(tensor, kind, [&](const auto& numbers, std::int64_t) {
     bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
   });
-  return bytes;
+  if (bytes.empty() || !transposes(tensor, kind)) return bytes;
+  return transposed_codes(tensor.codes, coded_columns(tensor), tensor.row_order);
 }
 
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes) {
+  if (transposes(tensor, kind)) {
+    tensor.codes = untransposed_codes(bytes, coded_columns(tensor), tensor.row_order);
+    return;
+  }
   for_numbers(tensor, kind, [&](auto& numbers, std::int64_t count) {
     const auto size = static_cast<std::size_t>(count) * static_cast<std::size_t>(kind.element_bytes);
     numbers.resize(size / sizeof numbers[0]);
@@ -117,14 +147,33 @@ std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors
       matrices.push_back({rows, tensor.correction.rank, 0});
       matrices.push_back({tensor.correction.rank, columns, 1});
     } else {
-      matrices.push_back({rows, coded_columns(tensor), code_role(tensor.name)});
+      matrices.push_back({rows, coded_columns(tensor), static_cast<int>(code_role(tensor.name))});
     }
   }
   return matrices;
 }
 
+std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout) {
+  if (layout == "packed") {
+    return pack_integers({reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size()}, kind.bits);
+  }
+  if (layout == "shuffled") return shuffle_bytes(bytes, kind.element_bytes);
+  return std::string(bytes);
+}
+
+std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
+                          std::uint64_t elements) {
+  if (layout == "packed") {
+    const std::vector<std::int8_t> codes = unpack_integers(encoded, elements, kind.bits);
+    return {reinterpret_cast<const char*>(codes.data()), codes.size()};
+  }
+  if (layout == "shuffled") return unshuffle_bytes(encoded, kind.element_bytes);
+  return encoded;
+}
+
 std::uint64_t layout_bytes(std::uint64_t elements, const StreamKind& kind, std::string_view layout) {
   const auto width = static_cast<std::uint64_t>(kind.element_bytes);
+  if (layout == "packed") return packed_bytes(elements, kind.bits);
   if (layout == "shuffled") return elements * width + 5;  // the mark and the stride
   return elements * width;
 }

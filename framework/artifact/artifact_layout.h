@@ -36,26 +36,27 @@ struct StreamKind {
   int bits = 8;                      // codes: their width
   std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
   bool matrices = false;  // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
+  CodeStreams streams =
+      CodeStreams::width;  // of the file; int tensors with a role are in its stream, not in codesN
 };
-std::span<const StreamKind> stream_kinds();
+std::span<const StreamKind> stream_kinds(CodeStreams streams);
 
 // Elements that a tensor of this shape and format has in the stream; 0: none.
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind);
 // The tensor's part of the stream in the layout "bytes", and the reverse (`bytes` has the size that belongs).
 std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind);
+// set_stream_part throws std::runtime_error with a reason for an order of rows that is none.
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes);
 
 // The matrices of codes that the tensors have in the stream, for the layout "matrices".
 std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind);
 
+// A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason.
+std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);
+std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
+                          std::uint64_t elements);
+
 // Bytes that `elements` of the stream take in the layout.
 std::uint64_t layout_bytes(std::uint64_t elements, const StreamKind& kind, std::string_view layout);
-
-// "BSHF", the stride as a byte, then the bytes at 0, s, 2s, ..., those at 1, s+1, ..., and so on: equal
-// places of neighbouring elements come together. What is shorter than the stride stays as it is, without the
-// mark. (The format of the record's script.) stride: 1 to 255.
-std::string shuffle_bytes(std::string_view bytes, int stride);
-// The reverse. Throws std::runtime_error with a reason that reads on from the name of what was read.
-std::string unshuffle_bytes(std::string_view shuffled, int stride);
 
 }  // namespace mulligan

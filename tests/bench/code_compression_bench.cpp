@@ -5,10 +5,10 @@
 //
 // "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. General
 // compressors get the codes as bytes, row by row and transposed, and the smaller result counts; zpaq is
-// lrzip -z -L 9 (where it is installed) on the transposed matrices.
+// lrzip -z -L 9 (where it is installed) on the record's stream: transposed, and once more with the rows of
+// embedding, q and MLP up in the order of nearest neighbours, whose own bytes are named apart.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -20,6 +20,7 @@
 #include "framework/artifact/artifact_file.h"
 #include "framework/artifact/code_coder.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/role_streams.h"
 #include "framework/core/child_process.h"
 #include "framework/core/file.h"
 
@@ -32,6 +33,7 @@ struct Matrix {
 };
 struct Group {
   std::string name;
+  CodeRole role;
   std::vector<Matrix> matrices;
 };
 
@@ -68,13 +70,14 @@ std::string zpaq(const std::string& bytes) {
   return packed;
 }
 
-std::string transposed_group(const Group& group) {
+// The group's codes, each matrix transposed; with the record's orders of rows, which `orders` takes as u16.
+std::string transposed_group(const Group& group, CodeStreams streams, std::string& orders) {
   std::string bytes;
   for (const Matrix& matrix : group.matrices) {
-    for (std::int64_t column = 0; column < matrix.columns; ++column) {
-      for (std::int64_t row = 0; row < matrix.rows; ++row)
-        bytes += static_cast<char>(matrix.codes[static_cast<std::size_t>(row * matrix.columns + column)]);
-    }
+    std::vector<std::uint16_t> order;
+    if (orders_rows(streams, group.role)) order = neighbour_order(matrix.codes, matrix.columns);
+    orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
+    bytes += transposed_codes(matrix.codes, matrix.columns, order);
   }
   return bytes;
 }
@@ -88,10 +91,11 @@ void report(const Group& group) {
   }
   const auto count = static_cast<double>(codes.size());
   const double entropy = entropy_bytes(group);
-  const auto line = [&](const char* name, double bytes, double encode, double decode) {
-    fmt::print("{:<18} {:<13} {:>11.0f} {:>+8.2f} % {:>8.4f} {:>8.1f} s {:>8}\n", group.name, name, bytes,
+  const auto line = [&](const char* name, double bytes, double encode, double decode,
+                        const std::string& more = {}) {
+    fmt::print("{:<18} {:<13} {:>11.0f} {:>+8.2f} % {:>8.4f} {:>8.1f} s {:>8} {}\n", group.name, name, bytes,
                100 * (bytes / entropy - 1), bytes * 8 / count, encode,
-               decode > 0 ? fmt::format("{:.1f} MB/s", count / 1e6 / decode) : "");
+               decode > 0 ? fmt::format("{:.1f} MB/s", count / 1e6 / decode) : "", more);
     std::fflush(stdout);
   };
   line("entropy", entropy, 0, 0);
@@ -104,8 +108,26 @@ void report(const Group& group) {
     std::exit(1);
   }
   line("adaptive", static_cast<double>(own.size()), encode, decode);
+  if (orders_rows(CodeStreams::role_ordered, group.role)) {
+    std::string own_orders;
+    std::vector<std::int8_t> reordered;
+    for (const Matrix& matrix : group.matrices) {
+      const std::vector<std::uint16_t> order = neighbour_order(matrix.codes, matrix.columns);
+      own_orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
+      for (const std::uint16_t row : order) {
+        const auto begin = matrix.codes.begin() + row * matrix.columns;
+        reordered.insert(reordered.end(), begin, begin + matrix.columns);
+      }
+    }
+    std::string packed;
+    const double seconds = cpu_seconds([&] { packed = encode_codes(reordered, shapes); });
+    const std::string packed_orders = compress(Compression::brotli, own_orders);
+    line("adaptive, ord.", static_cast<double>(packed.size() + packed_orders.size()), seconds, 0,
+         fmt::format("of it orders {}", packed_orders.size()));
+  }
   const std::string rows(reinterpret_cast<const char*>(codes.data()), codes.size());
-  const std::string columns = transposed_group(group);
+  std::string orders;
+  const std::string columns = transposed_group(group, CodeStreams::role, orders);
   for (const Compression compression : {Compression::brotli, Compression::zlib}) {
     std::string best;
     double seconds = 0;
@@ -124,23 +146,27 @@ void report(const Group& group) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   if (std::system("command -v lrzip > /dev/null 2>&1") != 0) return;
-  const auto start = Clock::now();
+  auto start = Clock::now();
   const std::string plain = zpaq(columns);
   line("zpaq", static_cast<double>(plain.size()), wall(start), 0);
+  if (!orders_rows(CodeStreams::role_ordered, group.role)) return;
+  start = Clock::now();
+  const std::string ordered = zpaq(transposed_group(group, CodeStreams::role_ordered, orders));
+  const std::string packed_orders = compress(Compression::brotli, orders);
+  const double seconds = wall(start);
+  line("zpaq, ordered", static_cast<double>(ordered.size() + packed_orders.size()), seconds, 0,
+       fmt::format("of it orders {}", packed_orders.size()));
 }
 
 std::vector<Group> groups_of(const std::vector<std::string>& artifacts) {
-  std::map<std::string, Group> groups;  // by the name without its layer
+  std::map<CodeRole, Group> groups;
   for (const std::string& path : artifacts) {
     for (const QuantizedTensor& tensor : read_artifact(path).tensors) {
       if (tensor.format != TensorFormat::integer || tensor.codes.empty()) continue;
-      const std::size_t layer = tensor.name.find_first_of("0123456789");
-      const std::size_t after = tensor.name.find('.', std::min(layer, tensor.name.size()));
-      const std::string role = layer == std::string::npos || after == std::string::npos
-                                   ? tensor.name
-                                   : tensor.name.substr(after + 1);
+      const CodeRole role = code_role(tensor.name);
       Group& group = groups[role];
-      group.name = role;
+      group.name = code_role_word(role);
+      group.role = role;
       const std::int64_t rows = tensor.elements() / tensor.columns();
       group.matrices.push_back({rows, static_cast<std::int64_t>(tensor.codes.size()) / rows, tensor.codes});
     }
@@ -154,20 +180,22 @@ std::vector<Group> groups_of(const std::vector<std::string>& artifacts) {
 std::vector<Group> gaussian_groups(std::int64_t rows, std::int64_t columns) {
   struct Step {
     const char* name;
+    CodeRole role;
     double clip;
     int qmax;
   };
   std::vector<Group> groups;
   std::mt19937_64 random(2014);
-  for (const Step& step :
-       {Step{"normal, 0.222", 14, 63}, Step{"normal, 0.371", 11.5, 31}, Step{"normal, 0.419", 13, 31}}) {
+  for (const Step& step : {Step{"normal, 0.222", CodeRole::embedding, 14, 63},
+                           Step{"normal, 0.371", CodeRole::mlp_down, 11.5, 31},
+                           Step{"normal, 0.419", CodeRole::attention_output, 13, 31}}) {
     Matrix matrix{rows, columns, {}};
     std::normal_distribution<double> normal;
     for (std::int64_t i = 0; i < rows * columns; ++i) {
       const double code = std::nearbyint(normal(random) * step.qmax / step.clip);
       matrix.codes.push_back(static_cast<std::int8_t>(std::clamp<double>(code, -step.qmax, step.qmax)));
     }
-    groups.push_back({step.name, {std::move(matrix)}});
+    groups.push_back({step.name, step.role, {std::move(matrix)}});
   }
   return groups;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/quantize.h"
 #include "framework/core/philox.h"
 #include "tests/support/long_tests.h"
@@ -146,15 +147,21 @@ TEST(ArtifactFile, SizesAddUpToTheFile) {
   }
 }
 
+// Codes that use their whole width pack; codes around zero leave bytes of low entropy.
 TEST(ArtifactFile, TheLayoutIsChosenByTheResultingSize) {
-  Artifact normal, zero;
-  normal.tensors = {store_as(TensorFormat::fp32, "w", {4096}, normal_weights(4096, "w"))};
-  zero.tensors = {store_as(TensorFormat::fp32, "w", {4096}, std::vector<float>(4096))};
-  for (const auto& [artifact, layout] : {std::pair{normal, "shuffled"}, std::pair{zero, "bytes"}}) {
-    ArtifactSizes sizes;
-    serialize_artifact(artifact, Compression::zlib, &sizes);
-    EXPECT_EQ(sizes.streams.at(0).layout, layout);
+  Artifact uniform, peaked;
+  uniform.tensors = {matrix("w", 64, 256, 6)};
+  peaked.tensors = uniform.tensors;
+  const PhiloxStream random(3, "uniform");
+  for (std::size_t i = 0; i < uniform.tensors[0].codes.size(); ++i) {
+    uniform.tensors[0].codes[i] = static_cast<std::int8_t>(static_cast<int>(random.bits(i) % 63) - 31);
+    peaked.tensors[0].codes[i] = static_cast<std::int8_t>(random.bits(i) % 64 == 0 ? 1 : 0);
   }
+  ArtifactSizes sizes;
+  serialize_artifact(uniform, Compression::zlib, &sizes);
+  EXPECT_EQ(sizes.streams.at(0).layout, "packed");
+  serialize_artifact(peaked, Compression::brotli, &sizes);
+  EXPECT_EQ(sizes.streams.at(0).kind->content, "codes6");
 }
 
 // The layout of a part beyond 4 MiB is found out on a piece of it; the whole is written.
@@ -168,6 +175,17 @@ TEST(ArtifactFile, LargePartsRoundTrip) {
       serialize_artifact(large, long_tests() ? Compression::brotli : Compression::zlib, &sizes);
   EXPECT_GE(sizes.streams.at(0).raw_bytes, static_cast<std::uint64_t>(rows) * 1600U * 5U / 8U);
   EXPECT_TRUE(parse_artifact(bytes, "large") == large);
+}
+
+TEST(ArtifactFile, PackedIntegersRoundTrip) {
+  for (int bits = 2; bits <= 8; ++bits) {
+    for (const std::int64_t columns : {1, 7, 8, 9, 64}) {
+      const QuantizedTensor tensor = matrix("p", 3, columns, bits);
+      const std::string packed = pack_integers(tensor.codes, bits);
+      EXPECT_EQ(packed.size(), packed_bytes(tensor.codes.size(), bits));
+      EXPECT_EQ(unpack_integers(packed, tensor.codes.size(), bits), tensor.codes);
+    }
+  }
 }
 
 TEST(ArtifactFile, TruncationAtEveryByteIsRefused) {
@@ -193,8 +211,10 @@ TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
 // Damage whose checksum was corrected reaches the parser: it gives an artifact or a data_error.
 TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
   int accepted = 0, refused = 0;
-  for (const Compression compression : {Compression::brotli, Compression::zlib, Compression::adaptive}) {
-    const std::string bytes = serialize_artifact(sample_artifact(), compression);
+  for (const auto& [compression, streams] : {std::pair{Compression::brotli, CodeStreams::width},
+                                             {Compression::zlib, CodeStreams::role_ordered},
+                                             {Compression::adaptive, CodeStreams::width}}) {
+    const std::string bytes = serialize_artifact(sample_artifact(), compression, nullptr, 0, streams);
     const PhiloxStream random(42, word_of(compression));
     std::uint64_t draw = 0;
     for (int round = 0; round < 2000; ++round) {
@@ -273,16 +293,24 @@ TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
   EXPECT_THROW(read_artifact("/nowhere/at/all.mulligan"), Error);
 }
 
-TEST(ArtifactFile, RoundTripInEveryCompression) {
+TEST(ArtifactFile, RoundTripInEveryCompressionAndStream) {
   const Artifact artifact = sample_artifact();
-  for (const Compression compression : {Compression::brotli, Compression::zlib, Compression::adaptive}) {
-    SCOPED_TRACE(word_of(compression));
-    const std::string bytes = serialize_artifact(artifact, compression);
+  const auto check = [&](Compression compression, CodeStreams streams) {
+    SCOPED_TRACE(testing::Message() << word_of(compression) << " " << static_cast<int>(streams));
+    const std::string bytes = serialize_artifact(artifact, compression, nullptr, 0, streams);
     const Artifact again = parse_artifact(bytes, "sample");
     EXPECT_TRUE(again == artifact);
-    EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1), bytes) << "depends on the threads";
+    EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1, streams), bytes)
+        << "depends on the threads";
     for (std::size_t i = 0; i < artifact.tensors.size(); ++i)
       EXPECT_EQ(dequantize(again.tensors[i]), dequantize(artifact.tensors[i]));
+  };
+  check(Compression::adaptive, CodeStreams::width);
+  for (const Compression compression : {Compression::brotli, Compression::zlib}) {
+    for (const CodeStreams streams :
+         {CodeStreams::width, CodeStreams::role, CodeStreams::role_ordered, CodeStreams::role_all_ordered}) {
+      check(compression, streams);
+    }
   }
 }
 
@@ -332,8 +360,20 @@ TEST(ArtifactFile, WrongChoicesHaveTheirOwnSentences) {
   says("declares", correction("right_group", 4));
   says("of format fp16", [](Json& m) { m["tensors"].back()["protected"] = m["tensors"][0]["protected"]; });
   says("not an object", [](Json& m) { m["tensors"][0]["protected"] = 3; });
+  says("unknown streams 'sideways'", [](Json& m) { m["code_streams"] = "sideways"; });
+  says("no text 'code_streams'", [](Json& m) { m["code_streams"] = 1; });
   says("do not go together", [](Json& m) { m["streams"][0]["compression"] = "brotli"; });
   says("do not go together", [](Json& m) { m["streams"].back()["compression"] = "adaptive"; });
+}
+
+TEST(ArtifactFile, DamagedOrdersAreRefused) {
+  Artifact artifact = sample_artifact();
+  const std::string bytes =
+      serialize_artifact(artifact, Compression::zlib, nullptr, 0, CodeStreams::role_ordered);
+  EXPECT_TRUE(parse_artifact(bytes, "orders") == artifact);
+  // Two orders of 12 rows read as those of other matrices: rows that are not there.
+  const std::string forged_file = forged_json(bytes, [](Json& m) { m["code_streams"] = "role_all_ordered"; });
+  EXPECT_TRUE(contains(artifact_refusal(forged_file), "declares"));
 }
 
 }  // namespace

@@ -59,11 +59,21 @@ TEST(ConfigRun, SettingsOfSeveralOriginsAreOneTable) {
   EXPECT_NE(keys.find("cache"), nullptr);
 }
 
-TEST(ConfigRun, CompressionOfAnArtifact) {
+// The adaptive coder knows rows and roles by itself; orders made for general compressors would be lost on it.
+TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   const std::string quantize = "[quantize]\n[[quantize.tensors]]\nmatch = '*'\nformat = 'fp16'\n";
-  EXPECT_EQ(load({}, quantize).config.quantize->options.compression, Compression::brotli);
+  const QuantizeOptions plain = load({}, quantize).config.quantize->options;
+  EXPECT_EQ(plain.compression, Compression::brotli);
+  EXPECT_EQ(plain.streams, CodeStreams::width);
+  const QuantizeOptions ordered =
+      load({"quantize.streams=role_ordered", "quantize.compression=zlib"}, quantize).config.quantize->options;
+  EXPECT_EQ(ordered.streams, CodeStreams::role_ordered);
   EXPECT_EQ(load({"quantize.compression=adaptive"}, quantize).config.quantize->options.compression,
             Compression::adaptive);
+  const std::string refused = error_of([&] {
+    load({"quantize.compression=adaptive", "quantize.streams=role"}, quantize);
+  });
+  EXPECT_TRUE(contains(refused, "leave it \"width\""));
 }
 
 // Keys of other trainers are not slips of the pen: no name here is near them.

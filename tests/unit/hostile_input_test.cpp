@@ -119,10 +119,10 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
       R"( [{"name": "w", "shape": [268435456], "format": "fp32", "bits": 0}]})";
   EXPECT_TRUE(refuses([&] { parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan"); },
                       "1073741824 bytes"));
-  // 128 Mi codes of two bits would be half a gigabyte of weights.
+  // Codes of two bits: 32 MiB packed would be half a gigabyte of weights.
   const std::string codes =
-      R"({"configuration": "", "data": {}, "streams": [{"content": "codes2", "layout": "bytes",)"
-      R"( "compression": "brotli", "raw_bytes": 134217728, "bytes": 100}], "tensors":)"
+      R"({"configuration": "", "data": {}, "streams": [{"content": "codes2", "layout": "packed",)"
+      R"( "compression": "brotli", "raw_bytes": 33554432, "bytes": 100}], "tensors":)"
       R"( [{"name": "w", "shape": [134217728], "format": "int", "bits": 2}]})";
   EXPECT_TRUE(
       refuses([&] { parse_artifact(artifact_of(codes, std::string(100, 'x')), "x.mulligan"); }, "more than"));
