@@ -56,7 +56,7 @@ class TapRecorder final : public PluginRecorder {
     throw run_error("{}: a test-time-training plugin keeps nothing but its declared adapters", name_);
   }
   void survives_warmup(mlg_value) override {
-    throw run_error("{}: a test-time-training plugin has no state that could survive warm-up", name_);
+    throw run_error("{}: a test-time-training plugin keeps nothing but its declared adapters", name_);
   }
   void check_view(Value value, std::int64_t offset, const TensorType& type) override {
     if (rows_) rows_->view(graph(), value, offset, type);

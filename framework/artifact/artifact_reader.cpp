@@ -83,8 +83,7 @@ class ArtifactReader {
                 artifact_header_bytes);
     }
     if (!bytes_.starts_with(artifact_magic)) {
-      throw data_error("'{}' is not an artifact of mulligan: it does not start with the word {}", origin_,
-                       artifact_magic);
+      throw data_error("'{}' is not an artifact: it does not start with {}", origin_, artifact_magic);
     }
     const std::uint32_t version = u32(artifact_version_offset);
     if (version != artifact_version) {
@@ -232,8 +231,8 @@ class ArtifactReader {
         throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
       }
       if (matrices != (stream.compression == Compression::adaptive)) {
-        throw bad("has a part '{}' in the layout '{}' and the compression '{}', which do not go together",
-                  kind.content, stream.layout, word_of(stream.compression));
+        throw bad("has a part '{}' whose layout '{}' and compression '{}' do not go together", kind.content,
+                  stream.layout, word_of(stream.compression));
       }
       if (stream.raw_bytes != layout_bytes(elements, kind, stream.layout)) {
         throw bad("declares {} bytes for the part '{}', but its tensors have {}", stream.raw_bytes,

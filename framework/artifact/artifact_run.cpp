@@ -58,6 +58,10 @@ ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   for (const std::string& element : active_elements(loaded.config.model))
     code.plugins.insert("element:" + element);
   if (loaded.config.ttt && loaded.config.ttt->transform) code.plugins.insert("transform");
+  if (loaded.config.ttt && loaded.config.ttt->config.document_fraction < 1)
+    code.plugins.insert("sampled_documents");
+  if (loaded.config.quantize && loaded.config.quantize->options.compression == Compression::zlib)
+    code.plugins.insert("zlib");
   const std::vector<const PluginTable*> scoring = scoring_tables(loaded.config);
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
     if (std::ranges::find(scoring, ref.table) == scoring.end()) continue;

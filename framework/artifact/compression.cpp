@@ -53,30 +53,6 @@ std::runtime_error too_much(std::uint64_t most) {
   return std::runtime_error(fmt::format("holds more than the {} bytes declared", most));
 }
 
-std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes) {
-  z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
-  std::string bytes;
-  stream.next_in = const_cast<Bytef*>(unsigned_bytes(compressed));
-  stream.avail_in = static_cast<uInt>(compressed.size());
-  for (int result = Z_OK; result != Z_STREAM_END;) {
-    constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
-    const std::size_t used = bytes.size(), room = std::min(raw_bytes - used, part_bytes);
-    bytes.resize(used + room);
-    stream.next_out = unsigned_bytes(bytes) + used;
-    stream.avail_out = static_cast<uInt>(room);
-    result = inflate(&stream, Z_NO_FLUSH);
-    bytes.resize(used + room - stream.avail_out);
-    if (result == Z_STREAM_END || bytes.size() > used) continue;
-    if (result != Z_OK && result != Z_BUF_ERROR) throw std::runtime_error("is corrupt");
-    if (stream.avail_in > 0) throw too_much(raw_bytes);
-    throw std::runtime_error("is truncated");
-  }
-  if (stream.avail_in > 0) throw std::runtime_error(fmt::format("has {} bytes too many", stream.avail_in));
-  return bytes;
-}
-
 }  // namespace
 
 std::string brotli_version() {
@@ -106,6 +82,30 @@ std::string decompress_brotli_within(std::string_view compressed, std::uint64_t 
     if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT) throw std::runtime_error("is truncated");
   }
   if (left > 0) throw std::runtime_error(fmt::format("has {} bytes too many", left));
+  return bytes;
+}
+
+std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes) {
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
+  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
+  std::string bytes;
+  stream.next_in = const_cast<Bytef*>(unsigned_bytes(compressed));
+  stream.avail_in = static_cast<uInt>(compressed.size());
+  for (int result = Z_OK; result != Z_STREAM_END;) {
+    constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
+    const std::size_t used = bytes.size(), room = std::min(raw_bytes - used, part_bytes);
+    bytes.resize(used + room);
+    stream.next_out = unsigned_bytes(bytes) + used;
+    stream.avail_out = static_cast<uInt>(room);
+    result = inflate(&stream, Z_NO_FLUSH);
+    bytes.resize(used + room - stream.avail_out);
+    if (result == Z_STREAM_END || bytes.size() > used) continue;
+    if (result != Z_OK && result != Z_BUF_ERROR) throw std::runtime_error("is corrupt");
+    if (stream.avail_in > 0) throw too_much(raw_bytes);
+    throw std::runtime_error("is truncated");
+  }
+  if (stream.avail_in > 0) throw std::runtime_error(fmt::format("has {} bytes too many", stream.avail_in));
   return bytes;
 }
 

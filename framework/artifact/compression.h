@@ -22,6 +22,9 @@ std::string brotli_version();
 // what was read.
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes);
 
+// The part of decompress() that an evaluation of other artifacts replaces.
+std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes);
+
 // The same for Brotli's bytes without a declared length. `most` limits the memory in use.
 std::string decompress_brotli_within(std::string_view compressed, std::uint64_t most);
 

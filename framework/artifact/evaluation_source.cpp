@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
@@ -146,8 +147,15 @@ EvaluationSource evaluation_source(const fs::path& root, const std::set<std::str
 std::string evaluation_archive(const fs::path& root, const EvaluationSource& source) {
   SourceFiles files;
   for (const fs::path& file : source) files.emplace_back(file.generic_string(), read_file(root / file));
+  // Files of the same name in the folders of kernels are alike, so they pack better together.
+  std::ranges::stable_sort(files, {}, [](const auto& file) {
+    const fs::path path = file.first;
+    const bool kernel = file.first.starts_with("kernels/");
+    return kernel ? std::tuple(true, path.extension(), path.filename())
+                  : std::tuple(false, fs::path(), fs::path());
+  });
   std::string archive;
-  for (const auto& [name, text] : join_standard_headers(short_names(reachable_source(std::move(files))))) {
+  for (const auto& [name, text] : join_headers(short_names(reachable_source(std::move(files))))) {
     data_error_if(text.find('\0') != text.npos || name.find('\n') != name.npos,
                   "'{}' has a zero byte, or a line end in its name; an evaluation cannot be packed with it",
                   name);

@@ -46,4 +46,9 @@ QuantizedModel quantize_model(const ModelConfig& model, std::span<const Quantize
 std::vector<mlg_quantize_tensor> integer_shapes(std::span<const ArtifactPart> parts,
                                                 std::span<const QuantizeTensorRow* const> table);
 
+// By tensor of the list: its protected columns without codes and scales. Throws run_error where the quantiser
+// fails or chooses columns that are not there, overlap, or have a width that codes cannot have.
+std::vector<ProtectedColumns> chosen_columns(const Quantizer& quantizer,
+                                             std::span<const mlg_quantize_tensor> tensors);
+
 }  // namespace mulligan

@@ -2,109 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <map>
-#include <set>
 #include <sstream>
 #include <stdexcept>
+
+#include "framework/artifact/source_tokens.h"
 
 namespace mulligan {
 namespace {
 
-using Words = std::set<std::string, std::less<>>;
-
-Words words_of(const std::string& text) {
-  std::istringstream words(text);
-  return {std::istream_iterator<std::string>(words), {}};
-}
-
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
-struct Token {
-  std::string text;  // a line of the preprocessor is one
-  bool after_space = false;
-  bool is(std::string_view other) const { return text == other; }
-  bool is_name() const { return is_word(text[0]) && std::isdigit(static_cast<unsigned char>(text[0])) == 0; }
-  bool is_text() const { return text[0] == '"'; }
-};
-using Tokens = std::vector<Token>;
-
-// The end of the comment, literal, word or sign at `at`.
-std::size_t token_end(std::string_view source, std::size_t at) {
-  const char c = source[at];
-  const auto after = [&](std::string_view mark, std::size_t from) {
-    const std::size_t found = source.find(mark, from);
-    return found == source.npos ? source.size() : found + mark.size();
-  };
-  std::size_t end = at + 1;
-  if (source.substr(at, 2) == "//") return std::min(source.find('\n', at), source.size());
-  if (source.substr(at, 2) == "/*") return after("*/", at + 2);
-  if (c == '"' && at > 0 && source[at - 1] == 'R') {
-    const std::size_t open = std::min(source.find('(', at), source.size());
-    return after(")" + std::string(source.substr(end, open - end)) + "\"", open);
-  }
-  if (c == '"' || c == '\'') {
-    while (end < source.size() && source[end] != c && source[end] != '\n') end += source[end] == '\\' ? 2 : 1;
-    return std::min(end + 1, source.size());
-  }
-  const bool number = std::isdigit(static_cast<unsigned char>(c)) != 0;
-  if (is_word(c)) {
-    while (end < source.size() && (is_word(source[end]) || (number && source[end] == '\''))) ++end;
-  } else if (source.substr(at, 2) == "::" || source.substr(at, 2) == "->") {
-    ++end;
-  }
-  return end;
-}
-
-Tokens tokens_of(std::string_view source) {
-  Tokens tokens;
-  bool space = false, begins_line = true, directive = false;
-  for (std::size_t at = 0, end = 0; at < source.size(); at = end) {
-    end = token_end(source, at);
-    const std::string_view text = source.substr(at, end - at);
-    const bool continued = text == "\\" && end < source.size() && source[end] == '\n';
-    if (text == "\n") {
-      begins_line = true;
-      directive = false;
-    }
-    if (continued) ++end;
-    if (continued || std::isspace(static_cast<unsigned char>(text[0])) != 0 || text.starts_with("//") ||
-        text.starts_with("/*")) {
-      space = true;
-    } else if (directive) {
-      if (space) tokens.back().text += ' ';
-      tokens.back().text += text;
-      space = false;
-    } else {
-      directive = begins_line && text == "#";
-      tokens.push_back({std::string(text), std::exchange(space, false)});
-      begins_line = false;
-    }
-  }
-  return tokens;
-}
-
-// Appends tokens.
-void put(std::string& out, const Tokens& tokens, std::size_t begin, std::size_t end) {
-  constexpr std::string_view longer =
-      "++ -- << >> <= >= == != && || += -= *= /= %= &= |= ^= -> :: .* // /* <: %: <% ## ..";
-  const auto quotes = [](char c) { return c == '"' || c == '\''; };
-  for (std::size_t i = begin; i < end; ++i) {
-    const Token& token = tokens[i];
-    const char a = out.empty() ? '\n' : out.back(), b = token.text[0];
-    const bool word = is_word(a) || quotes(a);
-    if (b == '#') {
-      out += (a == '\n' ? "" : "\n") + token.text + "\n";
-      continue;
-    }
-    if ((i == begin || token.after_space) &&
-        ((word && is_word(b)) || (is_word(a) && quotes(b)) || longer.find(std::string{a, b}) != longer.npos))
-      out += ' ';
-    out += token.text;
-  }
-}
+using namespace source_text;
 
 // A definition or a preprocessor line: the tokens from `begin` to `end`. For a namespace or class these are its head. Its members
 // `inner` and the tokens from `body_end` to `last` follow.
@@ -263,7 +170,8 @@ class Parser {
     const Token &first = tokens_[item.begin], &second = tokens_[std::min(item.begin + 1, tokens_.size() - 1)];
     const auto small = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
     const bool macro = second.is("(") && std::ranges::none_of(first.text, small);
-    item.dropped = unread_types.contains(first.is("const") ? second.text : first.text);
+    const bool deleted = !in_class.empty() && tokens_[at_ - 2].is("delete");
+    item.dropped = deleted || unread_types.contains(first.is("const") ? second.text : first.text);
     if (called > 0 && tokens_[called].is("operator") && !special) {
       name(item, called);
       item.names = {item.scopes.front()};
@@ -314,16 +222,52 @@ void erase(Tokens& tokens, std::size_t begin, std::size_t end) {
                tokens.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-// Returns the index after the group that begins at `open`.
-std::size_t group_end(const Tokens& tokens, std::size_t open) {
-  int depth = 0;
-  do {
-    depth += tokens[open].is("(") ? 1 : tokens[open].is(")") ? -1 : 0;
-  } while (++open < tokens.size() && depth > 0);
-  return open;
+// A literal without what follows a semicolon in it.
+std::string without_advice(const std::string& text) {
+  const std::size_t mark = text.find("; ");
+  return mark == std::string::npos ? text : text.substr(0, mark) + '"';
 }
 
-// Removes texts that an evaluation does not need: help and ranges of plugin keys, and the part of an error message after a semicolon.
+// The texts of errors and warnings in a call's arguments from `open` to its end lose what follows a semicolon: advice. The text
+// of a logic_error, which no input causes, goes.
+void shorten_message(Tokens& tokens, std::size_t open, bool whole) {
+  int depth = 0;
+  for (std::size_t i = open; i < group_end(tokens, open) - 1; ++i) {
+    const std::string& text = tokens[i].text;
+    depth += text == "(" || text == "{" ? 1 : text == ")" || text == "}" ? -1 : 0;
+    const std::string shorter = whole ? "\"\"" : without_advice(text);
+    if (depth != 1 || !tokens[i].is_text() || shorter == text) continue;
+    tokens[i].text = shorter;
+    std::size_t end = i + 1;
+    while (tokens[end].is_text()) ++end;
+    if (tokens[end].is("+")) {
+      int inner = 0;  // the sum ends with the argument
+      for (; inner > 0 || !(tokens[end].is(",") || tokens[end].is(")")); ++end)
+        inner += tokens[end].is("(") || tokens[end].is("{")   ? 1
+                 : tokens[end].is(")") || tokens[end].is("}") ? -1
+                                                              : 0;
+    }
+    erase(tokens, i + 1, end);
+  }
+}
+
+// A header of C as one of C++ alone.
+void plain_header(Tokens& tokens) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!tokens[i].is("#ifdef __cplusplus")) continue;
+    std::size_t end = i;
+    while (!tokens[end].is("#endif")) ++end;
+    erase(tokens, end, end + 1);
+    erase(tokens, i, i + 1);
+  }
+  if (tokens.empty() || !tokens[0].text.starts_with("#ifndef MULLIGAN_")) return;
+  tokens[0].text = "#pragma once";
+  erase(tokens, tokens.size() - 1, tokens.size());
+  erase(tokens, 1, 2);
+}
+
+// Removes texts that an evaluation does not need: help and ranges of plugin keys, summaries of plugins, static assertions,
+// what plugins log and advice in messages.
 void shorten(Tokens& tokens) {
   for (std::size_t i = 2; i < tokens.size(); ++i) {
     const bool key = tokens[i].is("(") && tokens[i - 1].is("key") && tokens[i - 2].is("::");
@@ -335,14 +279,24 @@ void shorten(Tokens& tokens) {
       tokens[text].text = "\"\"";
       erase(tokens, text + 1, end - 1);
     }
-    const std::string& call = tokens[i - 2].text;
-    if (!tokens[i - 1].is("(") || !(call.ends_with("rror") || call == "bad" || call == "fail")) continue;
-    for (; i < tokens.size() && tokens[i].is_text(); ++i) {
-      const std::size_t mark = tokens[i].text.find("; ");
-      if (mark == std::string::npos) continue;
-      tokens[i].text = tokens[i].text.substr(0, mark) + '"';
-      while (i + 1 < tokens.size() && tokens[i + 1].is_text()) erase(tokens, i + 1, i + 2);
+    if (tokens[i].is("static_assert") &&
+        (tokens[i - 1].is(";") || tokens[i - 1].is("{") || tokens[i - 1].is("}"))) {
+      erase(tokens, i, group_end(tokens, i + 1) + 1);
+      --i;
+      continue;
     }
+    const bool log = tokens[i - 2].is("sdk") && tokens[i].is("log") && i + 6 < tokens.size();
+    if (log && tokens[i + 6].is("info")) erase(tokens, i - 2, group_end(tokens, i + 1));
+    if (tokens[i - 2].is("summary") && tokens[i - 1].is("=") && tokens[i].is_text()) {
+      tokens[i].text = "\"\"";
+      while (tokens[i + 1].is_text()) erase(tokens, i + 1, i + 2);
+    }
+    if (tokens[i - 1].is("return") && tokens[i].is_text()) tokens[i].text = without_advice(tokens[i].text);
+    const std::string& call = tokens[i - 2].text;
+    if (tokens[i - 1].is("(") &&
+        (call.ends_with("rror") || call.ends_with("rror_if") || call == "bad" || call == "fail" ||
+         call == "require" || call == "stand_in" || call == "say_once"))
+      shorten_message(tokens, i - 1, call == "logic_error");
   }
 }
 
@@ -352,10 +306,6 @@ struct File {
   Tokens tokens = {};
   Items items = {};
 };
-
-bool is_parsed(std::string_view name) {
-  return name.ends_with(".cpp") || name.ends_with(".h") || name.ends_with(".hpp");
-}
 
 // Calls act(item, "mulligan::cuda::") for the functions of namespaces.
 template <typename Act>
@@ -474,142 +424,6 @@ std::string listed(const std::vector<File>& files, const File& list) {
   return kept;
 }
 
-// Words of C++, and names by which libraries use our classes or we use theirs.
-const Words foreign_words = words_of(
-    "alignas alignof and_eq bitand bitor break catch class co_await co_return co_yield compl concept "
-    "const const_cast consteval constexpr constinit continue decltype default delete double "
-    "dynamic_cast explicit export extern false final float friend inline mutable namespace noexcept "
-    "not_eq nullptr operator or_eq override private protected public register reinterpret_cast requires "
-    "return short signed sizeof static static_assert static_cast struct switch template thread_local "
-    "throw typedef typeid typename union unsigned using virtual volatile while xor_eq "
-    "allocate await_ready await_resume await_suspend begin bos_id deallocate do_allocate do_deallocate "
-    "do_is_equal emplace_back ends_with final_suspend format_as formatter from_json generate "
-    "get_return_object has_value initial_suspend is_open overflow parse pbackfail pop_back "
-    "promise_type push_back push_front result_type return_value return_void seekoff seekpos showmanyc "
-    "starts_with to_json try_lock uflow underflow unhandled_exception unlock unlock_shared value_or "
-    "xsgetn xsputn yield_value");
-const Words foreign_spaces{"Json",     "boost",  "dnnl",          "fmt", "fs",
-                           "nlohmann", "return", "sentencepiece", "std"};
-// No declaration follows them.
-const Words no_types = words_of(
-    "and asm case co_await co_return co_yield delete do else enum goto namespace new not operator or private "
-    "public return sizeof throw using static_cast");
-
-// Finds the names that only the tree's C++ uses and gives them short ones.
-class ShortNames {
- public:
-  explicit ShortNames(const std::vector<File>& files) {
-    for (const File& file : files) {
-      file.parsed ? read(file.tokens) : take(file.text);
-    }
-    for (const File& file : files) {
-      for (const Token& token : file.tokens) {
-        const std::string name = is_own(token.text) ? token.text : stem(token.text);
-        if (file.parsed && is_own(name) && !short_.contains(name)) short_[name] = next(name);
-      }
-    }
-  }
-
-  std::string of(const std::string& name) const {
-    if (const auto found = short_.find(name); found != short_.end()) return found->second;
-    const auto found = short_.find(stem(name));
-    return found == short_.end() || taken_.contains(name) ? name : found->second + '_';
-  }
-
- private:
-  static bool has_small(std::string_view text) {
-    return std::ranges::any_of(text, [](char c) { return c >= 'a' && c <= 'z'; });
-  }
-  static std::string stem(const std::string& member) {
-    return member.ends_with('_') ? member.substr(0, member.size() - 1) : "";
-  }
-
-  void take(std::string_view text) {
-    for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
-      for (end = at; end < text.size() && is_word(text[end]);) ++end;
-      if (end > at) taken_.emplace(text.substr(at, end - at));
-    }
-  }
-
-  void read(const Tokens& tokens) {
-    std::size_t macro_end = 0;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const Token &token = tokens[i], &after = tokens[std::min(i + 1, tokens.size() - 1)];
-      const std::string& text = token.text;
-      if (text[0] == '#' && text.find("include") != 1) take(text);
-      if (!token.is_name()) continue;
-      words_.insert(text);
-      if (after.is("(") && !has_small(text)) macro_end = std::max(macro_end, group_end(tokens, i + 1));
-      if (i < macro_end) taken_.insert(text);
-      if (text == "extern" && after.is_text()) {  // a library's, unless it is a block
-        for (std::size_t j = i + 2; j < tokens.size() && !tokens[j].is(";") && !tokens[j].is("{"); ++j)
-          taken_.insert(tokens[j].text);
-      }
-      if (i == 0) continue;
-      const Token& before = tokens[i - 1];
-      if (before.is("::")) {
-        std::size_t scope = i - 1;
-        while (scope > 1 && tokens[scope].is("::") && tokens[scope - 1].is_name()) scope -= 2;
-        if (scope + 1 == i || foreign_spaces.contains(tokens[scope + 1].text)) taken_.insert(text);
-      }
-      if (before.is("::") || before.is(".") || before.is("->")) members_.insert(text);
-      const bool type = before.is("struct") || before.is("class");
-      if (before.is_name() && !no_types.contains(before.text) &&
-          !(type && (after.is(";") || after.is(")"))) &&
-          std::string_view(";={(,)[:><").find(after.text) != std::string_view::npos)
-        declared_.insert(text);
-    }
-  }
-
-  // A member's name with two words or a capital is none of the standard library's.
-  bool is_own(const std::string& name) const {
-    if (name.size() < 5 || name[0] == '_' || name.ends_with("_t") ||
-        !(declared_.contains(name) || (name.ends_with('_') && words_.contains(name))) ||
-        taken_.contains(name) || foreign_words.contains(name) || words_.contains(stem(name)))
-      return false;
-    const std::size_t line = name.find('_', 1), capital = name[0] == 'k' ? 1 : 0;
-    return !members_.contains(name) || line != name.npos ||
-           (has_small(name) && name[capital] >= 'A' && name[capital] <= 'Z');
-  }
-
-  // Aa, Ab, ... for types and aA, aB, ... for others: the text coder foretells them in this order.
-  std::string next(const std::string& name) {
-    const bool type = name[0] >= 'A' && name[0] <= 'Z';
-    for (;;) {
-      const int n = given_[type]++, rest = n % 676, more = n / 676;
-      std::string made{static_cast<char>('a' + rest / 26), static_cast<char>('A' + rest % 26)};
-      if (type) made = {static_cast<char>(made[0] - 32), static_cast<char>(made[1] + 32)};
-      if (more > 0) made += static_cast<char>('a' + more - 1);
-      if (name.ends_with('_')) made += '_';
-      if (!words_.contains(made) && !taken_.contains(made)) return made;
-    }
-  }
-
-  Words words_, taken_, members_, declared_;
-  std::map<std::string, std::string> short_;
-  int given_[2] = {0, 0};
-};
-
-// Without access specifiers. Classes become structs, but not the word before a template parameter.
-Tokens without_access(const Tokens& tokens) {
-  Tokens kept;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const Token& token = tokens[i];
-    const bool access = token.is("public") || token.is("private") || token.is("protected");
-    if (access && i + 1 < tokens.size() && tokens[i + 1].is(":")) {
-      ++i;
-    } else {
-      kept.push_back(token);
-      const Token& before = tokens[i > 0 ? i - 1 : 0];
-      const bool names_any = i + 2 < tokens.size() && (tokens[i + 2].is(">") || tokens[i + 2].is(","));
-      const bool type =
-          token.is("class") && !names_any && !before.is("enum") && !before.is("<") && !before.is(",");
-      if (type) kept.back().text = "struct";
-    }
-  }
-  return kept;
-}
-
 }  // namespace
 
 std::string without_comments(std::string_view source) {
@@ -626,6 +440,7 @@ SourceFiles reachable_source(SourceFiles sources) {
     file.parsed = is_parsed(name);
     file.tokens = tokens_of(file.text);
     if (!file.parsed) continue;
+    plain_header(file.tokens);
     shorten(file.tokens);
     file.items = Parser(file.tokens, !name.ends_with(".cpp")).items({});
   }
@@ -642,47 +457,11 @@ SourceFiles reachable_source(SourceFiles sources) {
       text = without_comments(file.text);
     } else {
       std::istringstream lines(file.name.ends_with("/list.inc") ? listed(files, file) : file.text);
-      for (std::string line; std::getline(lines, line);) text += line.starts_with('#') ? "" : line + "\n";
+      for (std::string line; std::getline(lines >> std::ws, line);) text += line[0] == '#' ? "" : line + "\n";
     }
     kept.emplace_back(file.name, std::move(text));
   }
   return kept;
-}
-
-SourceFiles short_names(SourceFiles sources) {
-  std::vector<File> files;
-  for (auto& [name, text] : sources) {
-    File& file = files.emplace_back(File{name, text});
-    file.parsed = is_parsed(name);
-    if (file.parsed) file.tokens = without_access(tokens_of(text));
-  }
-  const ShortNames names(files);
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!files[i].parsed) continue;
-    for (Token& token : files[i].tokens) token.text = names.of(token.text);
-    sources[i].second.clear();
-    put(sources[i].second, files[i].tokens, 0, files[i].tokens.size());
-    sources[i].second += "\n";
-  }
-  return sources;
-}
-
-SourceFiles join_standard_headers(SourceFiles files) {
-  Words included;
-  for (auto& [name, text] : files) {
-    if (!is_parsed(name)) continue;
-    Tokens kept;  // lines in a literal are none
-    for (Token& token : tokens_of(std::exchange(text, ""))) {
-      const std::string& line = token.text;
-      const bool standard = line.starts_with("#include <") && line.find_first_of("./") == line.npos;
-      standard ? void(included.insert(line)) : kept.push_back(std::move(token));
-    }
-    put(text, kept, 0, kept.size());
-    text += '\n';
-  }
-  std::string& header = files.emplace_back(standard_header, "").second;
-  for (const std::string& line : included) header += line + '\n';
-  return files;
 }
 
 }  // namespace mulligan

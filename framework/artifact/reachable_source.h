@@ -21,12 +21,12 @@ SourceFiles reachable_source(SourceFiles files);
 
 // `files` are all files of a program, as reachable_source() returns them. Gives short names to what their C++ declares. A name
 // stays if it also is in another file, in a line of the preprocessor or in the arguments of a macro, if it follows a library's
-// namespace, or if it is one short word of a class. So device sources and texts do not change. Access specifiers go, too.
+// namespace, or if it is one short word of a class. So device sources and texts do not change. Access specifiers, override and final go, too.
 SourceFiles short_names(SourceFiles files);
 
-// Moves the lines #include <NAME> of headers of the standard library into a header of the evaluator, which is compiled in front of
-// each file.
+// Moves the lines #include <NAME> of libraries into a header of the evaluator, which is compiled in front of each file. Removes
+// each #include of C++ that another header of the same file includes.
 constexpr const char* standard_header = "launch/evaluator/standard.h";
-SourceFiles join_standard_headers(SourceFiles files);
+SourceFiles join_headers(SourceFiles files);
 
 }  // namespace mulligan

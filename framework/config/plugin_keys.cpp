@@ -9,8 +9,7 @@ namespace {
 // A getter called for a key that was not declared with that type: a bug of the plugin, and no exception
 // may leave here.
 [[noreturn]] void abort_on_bad_getter(const Settings& settings, const char* name, ValueType type) {
-  std::fprintf(stderr,
-               "mulligan: the plugin of table '%s' read the key '%s' as %s, but declares no such key.\n",
+  std::fprintf(stderr, "mulligan: the plugin of table '%s' declares no key '%s' of type %s.\n",
                settings.table().c_str(), name, std::string(short_name(type)).c_str());
   std::abort();
 }

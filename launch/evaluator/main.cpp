@@ -9,7 +9,6 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/printable.h"
 #include "framework/model/elements/stages.h"
 #include "launch/evaluator/scoring.h"
 
@@ -52,7 +51,9 @@ int main(int count, char** words) {
     mulligan::evaluate({words + 1, words + count});
     return 0;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mulligan_evaluate: {}\n", mulligan::printable(error.what()));
+    std::string sentence = error.what();
+    for (char& c : sentence) c = c < ' ' || c > '~' ? '?' : c;
+    fmt::print(stderr, "mulligan_evaluate: {}\n", sentence);
     const auto* known = dynamic_cast<const mulligan::Error*>(&error);
     return static_cast<int>(known ? known->code() : mulligan::ExitCode::run_failed);
   }

@@ -53,6 +53,9 @@ std::string Origin::text() const {
 }
 
 void Backend::replace_known_kernels() {}
+std::string Plugin::description() const {
+  return name();
+}
 Backend::Info Backend::info() const {
   return {};
 }

@@ -54,10 +54,8 @@ class Adamw : public sdk::Optimizer {
   explicit Adamw(const AdamwConfig& config) : config_(config) {
     if (config_.state_dtype == "bf16" && !config_.stochastic_rounding && !config_.allow_stall) {
       throw sdk::Error(
-          "optimizer adamw: second moments in bf16 that are rounded to the nearest stand still, since a step "
-          "changes them by less than their neighbours lie apart (with beta2 = 0.999 for ever); set "
-          "stochastic_rounding = true, state_dtype = \"fp32\", or, to repeat a run that was made so, allow_stall = "
-          "true");
+          "optimizer adamw: second moments in bf16 stand still when rounded to the nearest; set stochastic_rounding = "
+          "true, state_dtype = \"fp32\", or, to repeat a run that was made so, allow_stall = true");
     }
   }
 
@@ -132,12 +130,8 @@ class Adamw : public sdk::Optimizer {
         0x1p-9 <= 0.1 * (1.0 - config_.beta2))
       return;
     throw sdk::Error(
-        "the masters are bf16, so with state_dtype = \"master\" the second moments are, too, and with beta2 "
-        "= " +
-        std::to_string(config_.beta2) +
-        " rounding to the nearest lets them stand still far from where they should go; "
-        "set stochastic_rounding = true, state_dtype = \"fp32\", or beta2 of 0.98 at most; allow_stall = true "
-        "repeats a run that was made so");
+        "optimizer adamw: second moments in bf16 stand still when rounded to the nearest; set stochastic_rounding = "
+        "true, state_dtype = \"fp32\", beta2 of 0.98 at most, or, to repeat a run that was made so, allow_stall = true");
   }
 
   // The stream of a parameter's random numbers: FNV-1a of its name and the seed, below 2^53.

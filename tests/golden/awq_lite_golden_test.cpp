@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <mulligan/half.hpp>
 
-#include "framework/artifact/model_choices.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/plugin/quantizer.h"
 #include "plugins/quantizers/gptq/saliency.h"
 #include "tests/golden/golden_fixture.h"

@@ -28,6 +28,13 @@ def included(name, include):
     return None
 
 
+def order(name):
+    """Kernels come last, by the names of their files, as evaluation_archive() sorts them."""
+    kernel = name.startswith("kernels/")
+    file = os.path.basename(name)
+    return kernel, (os.path.splitext(file)[1], file) if kernel else (), name.split("/")
+
+
 def files(parts):
     listed, section = {"": []}, ""
     for line in text_of("launch/evaluator/sources.txt").splitlines():
@@ -51,7 +58,7 @@ def files(parts):
         if name not in found:
             found.add(name)
             pending += [path for path in (included(name, i) for i in INCLUDE.findall(text_of(name))) if path]
-    return sorted(found, key=lambda name: name.split("/"))
+    return sorted(found, key=order)
 
 
 # Reads names, lengths and texts; prints the packed bytes, then the unpacker's text.
@@ -70,7 +77,7 @@ int main() {
   const std::string unpacker = files.back().second;
   files.pop_back();
   std::string archive;
-  for (const auto& [name, text] : mulligan::join_standard_headers(mulligan::short_names(mulligan::reachable_source(files))))
+  for (const auto& [name, text] : mulligan::join_headers(mulligan::short_names(mulligan::reachable_source(files))))
     archive += name + '\\n' + text + '\\0';
   std::cout << mulligan::pack_text(archive).size() << "\\n"
             << mulligan::short_names({{"unpack.cpp", mulligan::without_comments(unpacker)}})[0].second;
@@ -82,7 +89,8 @@ def packed_bytes(parts):
     unpacker = coder + re.sub(r'#include ".*text_coder.h"\n', "", text_of("launch/evaluator/unpack.cpp"))
     texts = [(name, text_of(name)) for name in files(parts)] + [("", unpacker)]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["g++", "-std=c++20", "-O2", "-I.", "framework/artifact/reachable_source.cpp", "-x", "c++", "-",
+        subprocess.run(["g++", "-std=c++20", "-O2", "-I.", "framework/artifact/reachable_source.cpp",
+                        "framework/artifact/short_names.cpp", "-x", "c++", "-",
                         "-o", f"{folder}/pack"], input=PACKER.encode(), check=True)
         out = subprocess.run([f"{folder}/pack"], input="".join(f"{n} {len(t)}\n{t}" for n, t in texts).encode("latin-1"),
                              stdout=subprocess.PIPE, check=True).stdout

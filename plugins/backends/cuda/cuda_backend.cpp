@@ -26,8 +26,8 @@ CudaBackend::CudaBackend(const CudaConfig& config)
       graphs_(*device_, config.graphs) {
   if (config.require_library && attention_.deterministic()) {
     throw sdk::Error(
-        "require_library = true (run.require_libraries) asks for the library's attention, which attention = "
-        "\"own\", deterministic and batch_invariant do without; set run.require_libraries = false for these");
+        "attention = \"own\", deterministic and batch_invariant do without the library; set run.require_libraries = "
+        "false for them");
   }
   if (batch_invariant_) {
     kernels_.add(invariant_kernels(backends::core_kernels()), false);

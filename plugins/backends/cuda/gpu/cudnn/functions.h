@@ -18,6 +18,10 @@ namespace mulligan::cuda::cudnn {
   X(BackendGetAttribute) X(BackendFinalize) X(BackendExecute)
 // clang-format on
 
+// What to do where cuDNN or its NVRTC is missing or does not fit CUDA of this major version.
+std::string cudnn_remedy(int cuda_major);
+std::string nvrtc_remedy(int cuda_major);
+
 // The library's functions, by the names that cudnn_graph.h gives them without "cudnn".
 struct Functions {
   // Throws std::runtime_error in one sentence where cuDNN is missing, of a version with a known defect or for a newer

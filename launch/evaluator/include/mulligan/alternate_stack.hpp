@@ -1,0 +1,10 @@
+// Takes the place of include/mulligan/alternate_stack.hpp in an evaluation, which handles no signals.
+#pragma once
+
+namespace mulligan::sdk {
+
+struct AlternateStack {
+  AlternateStack() {}
+};
+
+}  // namespace mulligan::sdk
