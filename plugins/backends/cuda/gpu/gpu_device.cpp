@@ -157,7 +157,7 @@ std::unique_ptr<GpuFunction> GpuDevice::make_function(const FunctionRequest& req
                                                       const FunctionSource& source) {
   auto function = std::make_unique<GpuFunction>(driver_);
   if (request.compiled) {
-    // PTX or machine code; std::string ends with the zero that the driver wants after PTX.
+    // std::string ends with the zero that the driver wants after PTX.
     const CUresult result = driver_.ModuleLoadData(&function->module, source.text.data());
     driver_.check(result, ("cuModuleLoadData of " + request.compiled->file()).c_str());
     MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, request.launch->function);

@@ -19,10 +19,4 @@ bool ptx_runs_on(const std::string& target, const std::string& device) {
   return present >= wanted;
 }
 
-bool cubin_runs_on(int architecture, const std::string& device) {
-  const int present = number_of(device);
-  if (architecture >= 90) return present == architecture;
-  return present / 10 == architecture / 10 && present >= architecture;
-}
-
 }  // namespace mulligan::cuda::triton
