@@ -6,7 +6,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "tests/ptx/opcodes.h"
 
 namespace mulligan::ptx {
@@ -88,7 +87,6 @@ cuda::Function& PtxDevice::load(const cuda::FunctionRequest& request) {
   const auto known = functions_.find(source);
   if (known != functions_.end()) return known->second;
   const cuda::CompiledFunction compiled = compiler_.compile(request.kernel, source);
-  cuda::require_parameters(request.kernel, compiled.symbol, *request.launch);
   PtxFunction& function = functions_[source];
   function.name = request.launch->function;
   function.prototype = demangled(compiled.symbol);
