@@ -32,12 +32,10 @@ struct Forward : shapes::AsymmetricSoftcapForward {
   template <typename T>
   static void run(const Launch& launch) {
     const Caps caps(launch);
-    for_elements(launch, launch.size(z), [&](std::int64_t begin, std::int64_t end) {
-      const T* from = launch.data<const T>(z) + begin;
-      write_row(launch.data<T>(y) + begin, end - begin, false, [=](std::int64_t i) {
-        const float value = float(from[i]);
-        return (value > 0.0f ? caps.positive : caps.negative) * sdk::fast_tanh(value * caps.inverse(value));
-      });
+    const T* from = launch.data<const T>(z);
+    write_elements<T>(launch, y, false, [=](std::int64_t i) {
+      const float value = float(from[i]);
+      return (value > 0.0f ? caps.positive : caps.negative) * sdk::fast_tanh(value * caps.inverse(value));
     });
   }
 };

@@ -237,11 +237,7 @@ struct RunBackward : Backward {
     std::fill_n(of_skip, 2 * aligned_floats(width), 0.0f);
     add_pieces(launch, tokens, places.width, partials, places.skip, width, dweight ? of_skip : nullptr);
     add_pieces(launch, tokens, places.width, partials, places.gate, width, dgate ? of_gate : nullptr);
-    const float* gate = launch.data<const float>(Backward::gate);
-    for (std::int64_t j = 0; j < width; ++j) {
-      if (dweight) dweight[j] += columns.weight_gradient(gate, j, of_skip[j]);
-      if (dgate) dgate[j] += columns.gate_gradient(gate, j, of_gate[j]);
-    }
+    columns.add_gradients(launch.data<const float>(Backward::gate), width, of_skip, of_gate, dweight, dgate);
   }
 };
 

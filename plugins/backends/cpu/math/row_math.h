@@ -160,6 +160,15 @@ void for_elements(const Launch& launch, std::int64_t count, Body&& body) {
                       });
 }
 
+// y[i] = value(i), or y[i] += value(i) where `accumulate`, for every element of the argument `y`.
+template <typename T, typename Value>
+void write_elements(const Launch& launch, std::uint32_t y, bool accumulate, Value&& value) {
+  for_elements(launch, launch.size(y), [&](std::int64_t begin, std::int64_t end) {
+    write_row(launch.data<T>(y) + begin, end - begin, accumulate,
+              [=](std::int64_t i) { return value(begin + i); });
+  });
+}
+
 // Extent of the last axis, and the number of rows before it.
 inline std::int64_t row_width(const Launch& launch, std::uint32_t argument) {
   const mlg_tensor& t = launch.tensor(argument);
