@@ -7,8 +7,7 @@ namespace mulligan::shapes {
 struct LaneMerge {
   enum Argument : std::uint32_t { lane0, lane1, a, m, attn_scale, mlp_scale, rho, post };
   static void check_inputs(const sdk::CallChecks& call) {
-    call.compute_dtype(lane0);
-    call.rank(lane0, 2, 2);
+    call.matrix(lane0);
     for (const std::uint32_t argument : {lane1, a, m}) call.like(argument, lane0);
     for (const std::uint32_t argument : {attn_scale, mlp_scale, rho, post}) call.dtype(argument, {MLG_F32});
     call.shape(attn_scale, {call.dim(lane0, 1)});

@@ -19,8 +19,7 @@ void check_square(const sdk::CallChecks& call, std::uint32_t argument) {
 }
 
 void check_order(const sdk::CallChecks& call, std::uint32_t order, std::int64_t count) {
-  call.dtype(order, {MLG_I32});
-  call.shape(order, {count});
+  call.i32(order, {count});
 }
 
 void check_scalars(const sdk::CallChecks& call, std::uint32_t argument) {
