@@ -77,11 +77,9 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
         });
       }
     };
-    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t piece = first; piece < last; ++piece) {
-        sums[piece] = {};
-        rows(sums[piece], pieces.begin(piece), pieces.end(piece));
-      }
+    launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+      sums[piece] = {};
+      rows(sums[piece], pieces.begin(piece), pieces.end(piece));
     });
     CapSums total;
     for (std::int64_t piece = 0; wanted && piece < pieces.count; ++piece) {

@@ -48,14 +48,12 @@ struct Forward : Shape {
     const LaneParameters p = LaneParameters::of(launch, Shape());
     const MergeColumns columns(p.weight, p.gate, workspace + rooms.columns, width);
     const Pieces pieces(tokens);
-    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t piece = first; piece < last; ++piece) {
-        float* room = workspace + rooms.rows + piece * LaneRow<T>::floats(width);
-        for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at) {
-          LaneRow<T> row(launch, Shape(), at, width, room);
-          row.compute(p, columns, width);
-          write_results(launch, row, at, width);
-        }
+    launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+      float* room = workspace + rooms.rows + piece * LaneRow<T>::floats(width);
+      for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at) {
+        LaneRow<T> row(launch, Shape(), at, width, room);
+        row.compute(p, columns, width);
+        write_results(launch, row, at, width);
       }
     });
   }

@@ -38,10 +38,8 @@ template <typename Term>
 void add_total(const Launch& launch, std::uint32_t x, std::uint32_t total, Term&& term) {
   const std::int64_t elements = launch.size(x);
   auto* sums = launch.workspace<double>();
-  launch.parallel_for(piece_count(elements), 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t piece = first; piece < last; ++piece) {
-      sums[piece] = sum_piece(piece * kPiece, std::min(elements, (piece + 1) * kPiece), term);
-    }
+  launch.for_each(piece_count(elements), 1, [&](std::int64_t piece) {
+    sums[piece] = sum_piece(piece * kPiece, std::min(elements, (piece + 1) * kPiece), term);
   });
   double sum = 0;
   for (std::int64_t piece = 0; piece < piece_count(elements); ++piece) sum += sums[piece];

@@ -95,11 +95,9 @@ struct RunForward : Forward {
       const float factor = scale * reciprocal_rms(squares, width, eps);
       fill_row(output(Forward::n), width, [=](std::int64_t j) { return factor * y[j]; });
     };
-    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t piece = first; piece < last; ++piece) {
-        for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at)
-          run_row(at, rooms + piece * row_floats(width));
-      }
+    launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+      for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at)
+        run_row(at, rooms + piece * row_floats(width));
     });
   }
 };

@@ -109,9 +109,7 @@ inline std::int64_t row_grain(std::int64_t width) {
 // body(row) for `rows` rows of `width` elements.
 template <typename Body>
 void for_rows(const Launch& launch, std::int64_t rows, std::int64_t width, Body&& body) {
-  launch.parallel_for(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row);
-  });
+  launch.for_each(rows, row_grain(width), body);
 }
 
 // norm'(dn) = factor dn - along y, the gradient of n = scale y / rms(y) for a row y(j); zero without dn.
