@@ -15,6 +15,16 @@ struct LaneMerge {
     call.shape(rho, {2});
     call.shape(post, {2, 2});
   }
+  // Shape: of the backward pass.
+  template <typename Shape>
+  static void check_gradients(const sdk::CallChecks& call) {
+    for (const std::uint32_t argument : {Shape::dlane0, Shape::dlane1, Shape::da, Shape::dm})
+      call.like(argument, lane0);
+    call.like(Shape::dattn_scale, attn_scale);
+    call.like(Shape::dmlp_scale, mlp_scale);
+    call.like(Shape::drho, rho);
+    call.like(Shape::dpost, post);
+  }
 };
 
 struct LaneMergeForward : LaneMerge {
@@ -50,11 +60,8 @@ struct LaneMergeBackward : LaneMerge {
   enum Attribute : std::uint32_t { accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
-    for (const std::uint32_t argument : {dout0, dout1, dlane0, dlane1, da, dm}) call.like(argument, lane0);
-    call.like(dattn_scale, attn_scale);
-    call.like(dmlp_scale, mlp_scale);
-    call.like(drho, rho);
-    call.like(dpost, post);
+    check_gradients<LaneMergeBackward>(call);
+    for (const std::uint32_t argument : {dout0, dout1}) call.like(argument, lane0);
   }
 };
 
