@@ -18,8 +18,6 @@ class App;
 
 namespace mulligan {
 
-struct WeightSource;
-
 // Declares one subcommand of `app`.
 using AddCommand = void (*)(CLI::App& app);
 
@@ -37,12 +35,6 @@ struct ProgramParts {
   std::function<void(LoadedConfig& loaded, PluginHost& host, int ranks)> require_strict_start;
   // Writes the report of a run directory. Throws Error. Empty: there is none.
   std::function<void(const std::filesystem::path& run)> write_report;
-  // Weights by names that are not paths (FILE@TASK); null for any other name.
-  // Asked in order.
-  std::vector<
-      std::function<std::unique_ptr<WeightSource>(const std::string& name, const RunOptions& options)>>
-      other_weights;
-
   std::vector<MakeObserver> training_observers(bool force) const;
 };
 

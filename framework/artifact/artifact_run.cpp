@@ -286,7 +286,7 @@ void require_own_weights(const fs::path& weights, const fs::path& run) {
 }  // namespace
 
 bool is_artifact(const fs::path& path) {
-  if (!fs::exists(path)) return false;  // a model inside of a file, FILE@TASK
+  if (!fs::exists(path)) return false;
   return read_file_start(path, artifact_magic.size()) == artifact_magic;
 }
 

@@ -23,7 +23,7 @@ void declare_keys(Schema<KernelRow>& s) {
   s.key("match", &KernelRow::match, "name of the kernel that is replaced, for example softcap_ce_fwd")
       .required();
   s.key("path", &KernelRow::path,
-        ".ptx or .cubin file, relative to this file, with its .json description next to it (docs/triton.md)")
+        ".ptx file, relative to this file, with its .json description next to it (docs/triton.md)")
       .required();
 }
 

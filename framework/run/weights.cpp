@@ -7,12 +7,10 @@
 #include "framework/checkpoint/float_formats.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/safetensors.h"
 #include "framework/core/sha256.h"
 #include "framework/model/parameters.h"
 
 namespace mulligan {
-namespace {
 
 void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor) {
   if (is_weight_format(tensor.type)) return;
@@ -20,7 +18,15 @@ void require_weight_format(const std::filesystem::path& path, const StoredTensor
                    tensor.name, stored_name(tensor.type));
 }
 
-}  // namespace
+std::string checked_digest(const SafetensorsFile& file) {
+  const auto written = file.metadata().find(tensors_sha256_key);
+  if (written == file.metadata().end()) return {};
+  if (written->second == tensors_sha256(file.tensors())) return written->second;
+  throw data_error(
+      "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; "
+      "copy it again or train again",
+      file.path().string(), short_digest(written->second));
+}
 
 std::string save_weights(const std::filesystem::path& path, const TensorStore& store,
                          const std::vector<PlannedParameter>& parameters,
@@ -76,13 +82,7 @@ namespace {
 SafetensorsFile open_checked(const std::filesystem::path& path, const std::vector<ParameterSpec>& specs) {
   SafetensorsFile file(path);
   check_tensors(file, path, specs);
-  const auto written = file.metadata().find(tensors_sha256_key);
-  if (written != file.metadata().end() && written->second != tensors_sha256(file.tensors())) {
-    throw data_error(
-        "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; "
-        "copy it again or train again",
-        path.string(), short_digest(written->second));
-  }
+  checked_digest(file);
   return file;
 }
 

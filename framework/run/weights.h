@@ -9,6 +9,7 @@
 
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/checkpoint/float_formats.h"
+#include "framework/core/safetensors.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/run/parameter_plan.h"
 #include "framework/run/parameter_store.h"
@@ -29,6 +30,12 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
                          const std::vector<PlannedParameter>& parameters,
                          const std::function<std::string(const PlannedParameter&)>& source,
                          const std::map<std::string, std::string>& metadata);
+
+// Throws data_error unless the tensor is of f32, bf16 or f16.
+void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor);
+
+// The sha256 of the tensors that the file declares; "" if it declares none. Throws data_error if they have another.
+std::string checked_digest(const SafetensorsFile& file);
 
 // Throws data_error as load_weights, having read the header of the file alone: before memory is taken for a
 // model that is not the file's.

@@ -76,6 +76,15 @@ class CallChecks : public Launch {
     dtype(argument, {MLG_F32});
     shape(argument, extents);
   }
+  void i32(std::uint32_t argument, std::initializer_list<std::int64_t> extents) const {
+    dtype(argument, {MLG_I32});
+    shape(argument, extents);
+  }
+  // Requires a matrix in a compute dtype.
+  void matrix(std::uint32_t argument) const {
+    compute_dtype(argument);
+    rank(argument, 2, 2);
+  }
   // The attribute must lie within [minimum, maximum] (a NaN does not).
   void attribute_range(std::uint32_t index, double minimum, double maximum) const {
     const double value = attribute(index);

@@ -89,6 +89,13 @@ class Launch {
         },
         const_cast<std::remove_const_t<Plain>*>(&body));
   }
+  // The same as body(index), one after the other within a piece.
+  template <typename Body>
+  void for_each(std::int64_t count, std::int64_t grain, Body&& body) const {
+    parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t index = begin; index < end; ++index) body(index);
+    });
+  }
 
  private:
   const mlg_launch& launch_;

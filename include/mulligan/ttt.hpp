@@ -35,10 +35,7 @@ class Adapters {
   virtual void record_backward(Recorder& recorder, const Tap& tap, const TapBackward& backward) const = 0;
   // Chooses how the adapters learn from a booked chunk, or what a batch inherits (booked.chunk = -1). Pure, without
   // allocation. Default: one gradient step on each chunk, and every batch begins with new adapters.
-  virtual void plan(const Chunk& booked, Step& step) const {
-    static_cast<void>(booked);
-    static_cast<void>(step);
-  }
+  virtual void plan(const Chunk& /*booked*/, Step& /*step*/) const {}
 };
 
 class BaseUpdate {

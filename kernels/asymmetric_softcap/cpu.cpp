@@ -32,12 +32,10 @@ struct Forward : shapes::AsymmetricSoftcapForward {
   template <typename T>
   static void run(const Launch& launch) {
     const Caps caps(launch);
-    for_elements(launch, launch.size(z), [&](std::int64_t begin, std::int64_t end) {
-      const T* from = launch.data<const T>(z) + begin;
-      write_row(launch.data<T>(y) + begin, end - begin, false, [=](std::int64_t i) {
-        const float value = float(from[i]);
-        return (value > 0.0f ? caps.positive : caps.negative) * sdk::fast_tanh(value * caps.inverse(value));
-      });
+    const T* from = launch.data<const T>(z);
+    write_elements<T>(launch, y, false, [=](std::int64_t i) {
+      const float value = float(from[i]);
+      return (value > 0.0f ? caps.positive : caps.negative) * sdk::fast_tanh(value * caps.inverse(value));
     });
   }
 };
@@ -79,11 +77,9 @@ struct Backward : shapes::AsymmetricSoftcapBackward {
         });
       }
     };
-    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t piece = first; piece < last; ++piece) {
-        sums[piece] = {};
-        rows(sums[piece], pieces.begin(piece), pieces.end(piece));
-      }
+    launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+      sums[piece] = {};
+      rows(sums[piece], pieces.begin(piece), pieces.end(piece));
     });
     CapSums total;
     for (std::int64_t piece = 0; wanted && piece < pieces.count; ++piece) {

@@ -21,22 +21,22 @@ struct Forward : shapes::AsymmetricSoftcapForward {
 struct Backward : shapes::AsymmetricSoftcapBackward {
   static void plan(CudaCall& call) {
     call.flags({accumulate_dz});
-    const std::int64_t width = call.dim(z, 1);
-    sdk::dispatch_rows(call, z, width, {z, dy, dz}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(z, 0), width, N, {.values = 3, .most_blocks = sdk::kPieces});
-      const auto partial = [&](std::uint32_t sum) {
-        return call.has(sum) ? call.floats(2 * rows.groups) : call.null();
-      };
-      const sdk::CudaArgument of_positive = partial(dpositive), of_negative = partial(dnegative);
-      call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows, z, positive, negative, dy, dz,
-                  of_positive, of_negative, rows.rows, static_cast<int>(rows.rows_per_group));
-      for (const auto& [sum, parts] :
-           {std::pair{dpositive, of_positive}, std::pair{dnegative, of_negative}}) {
-        if (!call.has(sum)) continue;
-        call.launch(MLG_INSTANCE(asymmetric_softcap_add), {1, 1, 1}, {32, 1, 1}, parts, call.tensor(sum),
-                    static_cast<int>(rows.groups));
-      }
-    });
+    sdk::plan_rows(call, z, {z, dy, dz}, {.values = 3, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const auto partial = [&](std::uint32_t sum) {
+                       return call.has(sum) ? call.floats(2 * rows.groups) : call.null();
+                     };
+                     const sdk::CudaArgument of_positive = partial(dpositive),
+                                             of_negative = partial(dnegative);
+                     call.launch(MLG_INSTANCE(asymmetric_softcap_bwd, T, N), rows, z, positive, negative, dy,
+                                 dz, of_positive, of_negative, rows.rows, rows.rows_per_group);
+                     for (const auto& [sum, parts] :
+                          {std::pair{dpositive, of_positive}, std::pair{dnegative, of_negative}}) {
+                       if (!call.has(sum)) continue;
+                       call.launch(MLG_INSTANCE(asymmetric_softcap_add), {1, 1, 1}, {32, 1, 1}, parts,
+                                   call.tensor(sum), static_cast<int>(rows.groups));
+                     }
+                   });
   }
 };
 

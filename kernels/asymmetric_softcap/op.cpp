@@ -3,14 +3,11 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 // The forward kernel also reads the two caps, which hold no tokens.
 const KernelRules asymmetric_softcap_rules{
     {"asymmetric_softcap_fwd", RowRule::row_wise, "ippo", "capped logits", "cross entropy"},
     {"asymmetric_softcap_bwd", RowRule::mixing, "", "", "cross entropy"}};
-
-}  // namespace
 
 Value capped(Tape& tape, Value z, Value positive, Value negative) {
   Graph& graph = tape.graph();

@@ -7,8 +7,7 @@ namespace mulligan::shapes {
 struct AsymmetricSoftcap {
   enum Argument : std::uint32_t { z, positive, negative };
   static void check_inputs(const sdk::CallChecks& call) {
-    call.compute_dtype(z);
-    call.rank(z, 2, 2);
+    call.matrix(z);
     for (const std::uint32_t cap : {positive, negative}) call.f32(cap, {1});
   }
 };

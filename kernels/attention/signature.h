@@ -17,8 +17,7 @@ struct Attention {
     call.shape(k, {call.dim(q, 0), -1, call.dim(q, 2)});
     call.require(call.dim(q, 1) % call.dim(k, 1) == 0, k, "must have a number of heads that divides q's");
     call.like(v, k);
-    call.dtype(cu_seqlens, {MLG_I32});
-    call.rank(cu_seqlens, 1, 1);
+    call.i32(cu_seqlens, {-1});
     call.min_elements(cu_seqlens, 2);
     call.attribute_range(softmax_scale, 1e-30, 1e30);
   }

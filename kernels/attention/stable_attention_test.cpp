@@ -37,22 +37,25 @@ Operator stable_attention() {
 
 const RegisterOperator test(stable_attention());
 
-KernelResult forward(BackendFixture& backend, const AttentionProblem& problem, mlg_dtype dtype,
+KernelResult forward(const AttentionProblem& problem, mlg_dtype dtype,
                      const std::map<std::string, double>& attributes) {
-  return backend.run(problem.call("attention_stable_fwd", dtype, attributes));
+  return backend_with_threads(3).run(problem.call("attention_stable_fwd", dtype, attributes));
 }
 
 struct Error {
   double mean = 0, standard_error = 0;  // in units in the last place of bf16
 };
 
-// Of the rows that have `from` keys before them in their segment.
-Error error_of(const KernelResult& result, const AttentionProblem& problem, std::int64_t from) {
+constexpr std::int64_t segments = 800, length = 32, width = 16, warmed = 8;
+
+// Of bf16 results, in the rows that have `warmed` keys before them in their segment.
+Error error_of(const AttentionProblem& problem, const std::map<std::string, double>& changed) {
+  const KernelResult result = forward(problem, MLG_BF16, rule(changed));
   const std::vector<double> exact = problem.exact_output();
   const std::vector<double>& seen = result.written.at("o").values;
   double sum = 0, squares = 0, count = 0;
   for (std::size_t i = 0; i < exact.size(); ++i) {
-    if (problem.place_in_segment(i) < from) continue;
+    if (problem.place_in_segment(i) < warmed) continue;
     const double e = (seen[i] - exact[i]) / bf16_spacing(exact[i]);
     sum += e;
     squares += e * e;
@@ -62,18 +65,13 @@ Error error_of(const KernelResult& result, const AttentionProblem& problem, std:
   return {mean, std::sqrt((squares / count - mean * mean) / count)};
 }
 
-constexpr std::int64_t segments = 800, length = 32, width = 16, warmed = 8;
-
 // The published defect (arXiv 2510.04212): equal maxima, all values of one sign, sums rounded to bf16.
 TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
-  BackendFixture& backend = backend_with_threads(3);
   for (const int repeats : {2, 3}) {
     const AttentionProblem problem =
         repeated_maxima(segments, length, width, repeats, RepeatedValues::one_sign, 1);
-    const Error off = error_of(
-        forward(backend, problem, MLG_BF16, rule({{"min_repeats", 0}, {"round_sums", 1}})), problem, warmed);
-    const Error on =
-        error_of(forward(backend, problem, MLG_BF16, rule({{"round_sums", 1}})), problem, warmed);
+    const Error off = error_of(problem, {{"min_repeats", 0}, {"round_sums", 1}}),
+                on = error_of(problem, {{"round_sums", 1}});
     EXPECT_GT(std::abs(off.mean), 0.05) << repeats << " maxima, standard error " << off.standard_error;
     EXPECT_LT(std::abs(on.mean), 0.01) << repeats << " maxima, standard error " << on.standard_error;
   }
@@ -81,28 +79,23 @@ TEST(StableAttention, RoundedSumsAreBiasedWithoutTheRuleAlone) {
 
 // The backends' own sums in f32, rounded once. The rounded normalizer makes the quotient exact again, and with it the ties.
 TEST(StableAttention, ResultsRoundedOnceAreBiasedWithoutTheRuleAlone) {
-  BackendFixture& backend = backend_with_threads(3);
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 2);
-  const auto bias = [&](const std::map<std::string, double>& attributes) {
-    return std::abs(error_of(forward(backend, problem, MLG_BF16, attributes), problem, warmed).mean);
-  };
-  EXPECT_GT(bias(rule({{"min_repeats", 0}})), 0.05);
-  EXPECT_LT(bias(rule({})), 0.01);
-  EXPECT_GT(bias(rule({{"round_normalizer", 1}})), 0.05);
+  EXPECT_GT(std::abs(error_of(problem, {{"min_repeats", 0}}).mean), 0.05);
+  EXPECT_LT(std::abs(error_of(problem, {}).mean), 0.01);
+  EXPECT_GT(std::abs(error_of(problem, {{"round_normalizer", 1}}).mean), 0.05);
 }
 
 // A shift beyond the cap is halved. Cut, most rows would have one weight, exp(-cap), and its one error of 0.26 ulp.
 TEST(StableAttention, TheCapBringsNoBiasBack) {
   const AttentionProblem problem = repeated_maxima(segments, length, width, 2, RepeatedValues::small_rest, 3);
-  const Error on =
-      error_of(forward(backend_with_threads(3), problem, MLG_BF16, rule({{"beta", 8}})), problem, warmed);
+  const Error on = error_of(problem, {{"beta", 8}});
   EXPECT_LT(std::abs(on.mean), 0.02) << "standard error " << on.standard_error;
 }
 
 // Results agree within 1e-6 (rms). 150 additions in f32 bring either up to 3e-6 away from the exact ones.
 TEST(StableAttention, InSinglePrecisionItChangesNothing) {
   const AttentionProblem problem = repeated_maxima(9, 150, 33, 3, RepeatedValues::one_sign, 4);
-  const KernelResult on = forward(backend_with_threads(3), problem, MLG_F32, rule({})),
+  const KernelResult on = forward(problem, MLG_F32, rule({})),
                      off = backend_with_threads(3).run(problem.call("attention_fwd", MLG_F32, {}));
   const std::vector<double>&with = on.written.at("o").values, &without = off.written.at("o").values;
   const std::vector<double> exact = problem.exact_output();
@@ -129,7 +122,7 @@ TEST(StableAttention, LargeMaximaGiveNumbers) {
       const AttentionProblem problem = repeated_maxima(3, 70, 16, 2, RepeatedValues::one_sign, 5, largest);
       const std::vector<double> exact = problem.exact_output();
       for (const mlg_dtype dtype : {MLG_F32, MLG_BF16}) {
-        const KernelResult result = forward(backend_with_threads(1), problem, dtype, rule({{"beta", beta}}));
+        const KernelResult result = forward(problem, dtype, rule({{"beta", beta}}));
         for (std::size_t i = 0; i < exact.size(); ++i)
           ASSERT_NEAR(result.written.at("o").values[i], exact[i], dtype == MLG_F32 ? 2e-3 : 4e-2)
               << largest << " " << beta << " " << i;
@@ -142,16 +135,14 @@ TEST(StableAttention, LargeMaximaGiveNumbers) {
 // The backward pass of attention on this kernel's o and lse gives the derivatives of this kernel.
 TEST(StableAttention, GradientsAreThoseOfFiniteDifferences) {
   AttentionProblem problem = repeated_maxima(2, 9, 5, 2, RepeatedValues::one_sign, 6);
-  BackendFixture& backend = backend_with_threads(1);
-  const auto attributes = rule({});
-  const KernelResult at = forward(backend, problem, MLG_F32, attributes);
+  const KernelResult at = forward(problem, MLG_F32, rule({}));
   Random random(7);
   std::vector<double> upstream;
   for (std::size_t i = 0; i < problem.q.size(); ++i)
     upstream.push_back(round_to(MLG_F32, normal()(random, 0)));
-  const KernelResult gradients = backend.run(problem.backward_call(MLG_F32, at, upstream));
+  const KernelResult gradients = backend_with_threads(1).run(problem.backward_call(MLG_F32, at, upstream));
   const auto objective = [&] {
-    const std::vector<double> o = forward(backend, problem, MLG_F32, attributes).written.at("o").values;
+    const std::vector<double> o = forward(problem, MLG_F32, rule({})).written.at("o").values;
     double sum = 0;
     for (std::size_t i = 0; i < o.size(); ++i) sum += upstream[i] * o[i];
     return sum;

@@ -13,17 +13,12 @@ struct Axpby : shapes::Axpby {
     const auto alpha = launch.number(Axpby::alpha), beta = launch.number(Axpby::beta);
     const bool accumulate = launch.flag(Axpby::accumulate_y);
     const auto run_typed = [&]<typename A, typename B, typename Y>() {
-      for_elements(launch, launch.size(Axpby::a), [&](std::int64_t begin, std::int64_t end) {
-        const A* a = launch.data<const A>(Axpby::a) + begin;
-        Y* y = launch.data<Y>(Axpby::y) + begin;
-        if (!launch.has(Axpby::b)) {
-          write_row(y, end - begin, accumulate, [=](std::int64_t i) { return alpha * float(a[i]); });
-          return;
-        }
-        const B* b = launch.data<const B>(Axpby::b) + begin;
-        write_row(y, end - begin, accumulate,
-                  [=](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
-      });
+      const A* a = launch.data<const A>(Axpby::a);
+      const B* b = launch.data<const B>(Axpby::b);
+      if (!b)
+        return write_elements<Y>(launch, y, accumulate, [=](std::int64_t i) { return alpha * float(a[i]); });
+      write_elements<Y>(launch, y, accumulate,
+                        [=](std::int64_t i) { return alpha * float(a[i]) + beta * float(b[i]); });
     };
     if (narrow_dtype(launch) == MLG_F16) {
       dispatch<float16>(launch, run_typed);

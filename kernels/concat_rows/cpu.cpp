@@ -23,19 +23,18 @@ void for_part_rows(const Launch& launch, const Parts& parts, std::int64_t rows, 
 }
 
 struct Forward : shapes::ConcatRowsForward {
+  template <typename T>
   static void run(const Launch& launch) {
     const auto all = parts(launch, a);
     const std::int64_t width = launch.dim(y, 1);
-    dispatch_compute(launch.dtype(y), [&]<typename T>() {
-      for_part_rows(launch, all, launch.dim(y, 0), width, [&](std::int64_t row, const Part* part) {
-        T* to = launch.data<T>(y) + row * width;
-        const std::int64_t taken = part ? part->width : 0;
-        if (part) {
-          const auto argument = static_cast<std::uint32_t>(a + (part - all.data()));
-          std::copy_n(launch.data<const T>(argument) + (row - part->begin) * taken, taken, to);
-        }
-        std::fill(to + taken, to + width, T(0.0f));
-      });
+    for_part_rows(launch, all, launch.dim(y, 0), width, [&](std::int64_t row, const Part* part) {
+      T* to = launch.data<T>(y) + row * width;
+      const std::int64_t taken = part ? part->width : 0;
+      if (part) {
+        const auto argument = static_cast<std::uint32_t>(a + (part - all.data()));
+        std::copy_n(launch.data<const T>(argument) + (row - part->begin) * taken, taken, to);
+      }
+      std::fill(to + taken, to + width, T(0.0f));
     });
   }
 };

@@ -54,67 +54,51 @@ float log_sum_exp(const T* row, std::int64_t count) {
   return maximum + std::log(sum);
 }
 
-[[noreturn]] void refuse_target() {
-  throw std::runtime_error(
-      "a target is not below the number of logits; the data do not belong to this vocabulary");
+// body(t, logits of t, target of t) for every token, whose targets are below the number of logits.
+template <typename T, typename Body>
+void for_tokens(const Launch& launch, Body&& body) {
+  using Shape = shapes::CrossEntropyForward;
+  const std::int64_t columns = launch.dim(Shape::logits, 1);
+  const auto* targets = launch.data<const std::int32_t>(Shape::targets);
+  std::atomic<bool> refused{false};
+  for_rows(launch, launch.dim(Shape::logits, 0), columns, [&](std::int64_t t) {
+    if (targets[t] < columns) return body(t, launch.data<const T>(Shape::logits) + t * columns, targets[t]);
+    refused.store(true, std::memory_order_relaxed);
+  });
+  if (refused) {
+    throw std::runtime_error(
+        "a target is not below the number of logits; the data do not belong to this vocabulary");
+  }
 }
 
 struct Forward : shapes::CrossEntropyForward {
+  template <typename T>
   static void run(const Launch& launch) {
-    const std::int64_t columns = launch.dim(Forward::logits, 1);
-    const auto* targets = launch.data<const std::int32_t>(Forward::targets);
-    std::atomic<bool> refused{false};
-    dispatch_compute(launch.dtype(Forward::logits), [&]<typename T>() {
-      launch.parallel_for(launch.dim(Forward::logits, 0), row_grain(columns),
-                          [&](std::int64_t begin, std::int64_t end) {
-                            for (std::int64_t t = begin; t < end; ++t) {
-                              if (targets[t] >= columns) {
-                                refused.store(true, std::memory_order_relaxed);
-                                return;
-                              }
-                              const T* row = launch.data<const T>(Forward::logits) + t * columns;
-                              const float lse = log_sum_exp(row, columns);
-                              launch.data<float>(Forward::lse)[t] = lse;
-                              launch.data<float>(Forward::token_loss)[t] =
-                                  targets[t] < 0 ? 0.0f : lse - float(row[targets[t]]);
-                            }
-                          });
+    const std::int64_t columns = launch.dim(logits, 1);
+    for_tokens<T>(launch, [&](std::int64_t t, const T* row, std::int32_t target) {
+      const float sum = log_sum_exp(row, columns);
+      launch.data<float>(lse)[t] = sum;
+      launch.data<float>(token_loss)[t] = target < 0 ? 0.0f : sum - float(row[target]);
     });
-    if (refused) refuse_target();
   }
 };
 
 struct Backward : shapes::CrossEntropyBackward {
+  template <typename T>
   static void run(const Launch& launch) {
-    const std::int64_t columns = launch.dim(Backward::logits, 1);
-    const auto* targets = launch.data<const std::int32_t>(Backward::targets);
-    std::atomic<bool> refused{false};
-    dispatch_compute(launch.dtype(Backward::logits), [&]<typename T>() {
-      launch.parallel_for(
-          launch.dim(Backward::logits, 0), row_grain(columns), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t t = begin; t < end; ++t) {
-              if (targets[t] >= columns) {
-                refused.store(true, std::memory_order_relaxed);
-                return;
-              }
-              const T* logits = launch.data<const T>(Backward::logits) + t * columns;
-              T* dlogits = launch.data<T>(Backward::dlogits) + t * columns;
-              if (targets[t] < 0) {
-                std::fill_n(dlogits, columns, T(0.0f));
-                continue;
-              }
-              const float lse = launch.data<const float>(Backward::lse)[t],
-                          upstream = launch.data<const float>(Backward::upstream)[t];
-              const float at_target =
-                  upstream * (sdk::fast_exp_nonpositive(float(logits[targets[t]]) - lse) - 1.0f);
-              write_row(dlogits, columns, false, [=](std::int64_t j) {
-                return upstream * sdk::fast_exp_nonpositive(float(logits[j]) - lse);
-              });
-              dlogits[targets[t]] = T(at_target);
-            }
-          });
+    const std::int64_t columns = launch.dim(logits, 1);
+    for_tokens<T>(launch, [&](std::int64_t t, const T* row, std::int32_t target) {
+      T* gradients = launch.data<T>(dlogits) + t * columns;
+      if (target < 0) {
+        std::fill_n(gradients, columns, T(0.0f));
+        return;
+      }
+      const float sum = launch.data<const float>(lse)[t], weight = launch.data<const float>(upstream)[t];
+      const float at_target = weight * (sdk::fast_exp_nonpositive(float(row[target]) - sum) - 1.0f);
+      write_row(gradients, columns, false,
+                [=](std::int64_t j) { return weight * sdk::fast_exp_nonpositive(float(row[j]) - sum); });
+      gradients[target] = T(at_target);
     });
-    if (refused) refuse_target();
   }
 };
 

@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules cross_entropy_rules{{"cross_entropy_fwd", RowRule::mixing, "", "nll", "cross entropy"},
                                       {"cross_entropy_bwd", RowRule::mixing, "", "", "cross entropy"}};
-
-}  // namespace
 
 void cross_entropy(Tape& tape, Value logits, Value targets, Value token_loss, Value kept_lse) {
   Graph& graph = tape.graph();

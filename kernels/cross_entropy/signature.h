@@ -6,11 +6,9 @@ namespace mulligan::shapes {
 
 // logits [T, V], V at least 1, and targets [T].
 inline void check_logits(const sdk::CallChecks& call, std::uint32_t logits, std::uint32_t targets) {
-  call.compute_dtype(logits);
-  call.rank(logits, 2, 2);
+  call.matrix(logits);
   call.require(call.dim(logits, 1) > 0, logits, "must have at least one column");
-  call.dtype(targets, {MLG_I32});
-  call.shape(targets, {call.dim(logits, 0)});
+  call.i32(targets, {call.dim(logits, 0)});
 }
 
 struct CrossEntropyForward {

@@ -10,9 +10,7 @@ namespace {
 
 struct Forward : shapes::EmbeddingForward {
   static void plan(CudaCall& call) {
-    const std::int64_t width = call.dim(table, 1);
-    sdk::dispatch_rows(call, table, width, {table, x}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(ids, 0), width, N, {.values = 1});
+    sdk::plan_rows(call, x, {table, x}, {.values = 1}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
       call.launch(MLG_INSTANCE(embedding_fwd, T, N), rows, ids, table, x, rows.rows,
                   static_cast<int>(call.dim(table, 0)));
     });

@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules embedding_rules{{"embedding_fwd", RowRule::mixing, "", "embed"},
                                   {"embedding_bwd", RowRule::mixing, ""}};
-
-}  // namespace
 
 Value embedding(Tape& tape, Value ids, Value table) {
   Graph& graph = tape.graph();

@@ -9,10 +9,8 @@ struct EmbeddingForward {
   static constexpr const char* signature = "in ids, in table, out x";
   enum Argument : std::uint32_t { ids, table, x };
   static void check(const sdk::CallChecks& call) {
-    call.dtype(ids, {MLG_I32});
-    call.rank(ids, 1, 1);
-    call.compute_dtype(table);
-    call.rank(table, 2, 2);
+    call.i32(ids, {-1});
+    call.matrix(table);
     call.same_dtype(x, table);
     call.shape(x, {call.dim(ids, 0), call.dim(table, 1)});
   }
@@ -23,10 +21,8 @@ struct EmbeddingBackward {
   static constexpr const char* signature = "in ids, in dx, inout dtable";
   enum Argument : std::uint32_t { ids, dx, dtable };
   static void check(const sdk::CallChecks& call) {
-    call.dtype(ids, {MLG_I32});
-    call.rank(ids, 1, 1);
-    call.compute_dtype(dx);
-    call.rank(dx, 2, 2);
+    call.i32(ids, {-1});
+    call.matrix(dx);
     call.require(call.dim(dx, 0) == call.dim(ids, 0), dx, "must have one row per id");
     call.f32(dtable, {-1, call.dim(dx, 1)});
   }

@@ -14,10 +14,8 @@ struct GradientNoise {
   enum Mode : int { bf16_round = 1, bf16_stochastic, relative, norm, anneal };
   static void check(const sdk::CallChecks& call) {
     call.dtype(gradient, {MLG_F32});
-    call.dtype(key, {MLG_I32});
-    call.shape(key, {4});
-    call.dtype(step, {MLG_I32});
-    call.shape(step, {1});
+    call.i32(key, {4});
+    call.i32(step, {1});
     call.f32(sigma, {1});
     call.dtype(squares, {MLG_F64});
     call.shape(squares, {1});

@@ -3,13 +3,10 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules head_gate_xsa_rules{
     {"head_gate_xsa_fwd", RowRule::row_wise, "iiio", "gated attn_out", "q-k norm, rotary, XSA, gate"},
     {"head_gate_xsa_bwd", RowRule::mixing, "", "", "q-k norm, rotary, XSA, gate"}};
-
-}  // namespace
 
 Value head_gate_xsa(Tape& tape, Value o, Value v, Value gate, double gate_scale) {
   Graph& graph = tape.graph();

@@ -40,31 +40,25 @@ struct Forward : Shape {
     const Rooms rooms(call.dim(Shape::lane0, 0), call.dim(Shape::lane0, 1));
     return static_cast<std::size_t>(rooms.floats) * sizeof(float);
   }
-  static void run(const Launch& launch) {
-    dispatch_compute(launch.dtype(Shape::lane0), [&]<typename T>() { run_rows<T>(launch); });
-  }
-
- private:
   template <typename T>
-  static void run_rows(const Launch& launch) {
+  static void run(const Launch& launch) {
     const std::int64_t tokens = launch.dim(Shape::lane0, 0), width = launch.dim(Shape::lane0, 1);
     const Rooms rooms(tokens, width);
     float* workspace = launch.workspace<float>();
     const LaneParameters p = LaneParameters::of(launch, Shape());
     const MergeColumns columns(p.weight, p.gate, workspace + rooms.columns, width);
     const Pieces pieces(tokens);
-    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t piece = first; piece < last; ++piece) {
-        float* room = workspace + rooms.rows + piece * LaneRow<T>::floats(width);
-        for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at) {
-          LaneRow<T> row(launch, Shape(), at, width, room);
-          row.compute(p, columns, width);
-          write_results(launch, row, at, width);
-        }
+    launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+      float* room = workspace + rooms.rows + piece * LaneRow<T>::floats(width);
+      for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at) {
+        LaneRow<T> row(launch, Shape(), at, width, room);
+        row.compute(p, columns, width);
+        write_results(launch, row, at, width);
       }
     });
   }
 
+ private:
   template <typename T>
   static void write_results(const Launch& launch, const LaneRow<T>& row, std::int64_t at,
                             std::int64_t width) {
@@ -231,11 +225,6 @@ struct Backward : Shape {
     return static_cast<std::size_t>(Room(call.dim(Shape::lane0, 0), call.dim(Shape::lane0, 1)).floats) *
            sizeof(float);
   }
-  static void run(const Launch& launch) {
-    dispatch_compute(launch.dtype(Shape::lane0), [&]<typename T>() { run_rows<T>(launch); });
-  }
-
- private:
   struct Room : Rooms {
     std::int64_t partials, of_merge;
     Room(std::int64_t tokens, std::int64_t width) : Rooms(tokens, width) {
@@ -246,7 +235,7 @@ struct Backward : Shape {
   };
 
   template <typename T>
-  static void run_rows(const Launch& launch) {
+  static void run(const Launch& launch) {
     const std::int64_t tokens = launch.dim(Shape::lane0, 0), width = launch.dim(Shape::lane0, 1);
     const auto scale = launch.number(Shape::scale), eps = launch.number(Shape::eps);
     const Room room(tokens, width);
@@ -284,10 +273,7 @@ struct Backward : Shape {
       std::fill_n(of_skip, 2 * aligned_floats(width), 0.0f);
       add(places.skip, width, dweight ? of_skip : nullptr);
       add(places.gate, width, dgate ? of_gate : nullptr);
-      for (std::int64_t j = 0; j < width; ++j) {
-        if (dweight) dweight[j] += columns.weight_gradient(p.gate, j, of_skip[j]);
-        if (dgate) dgate[j] += columns.gate_gradient(p.gate, j, of_gate[j]);
-      }
+      columns.add_gradients(p.gate, width, of_skip, of_gate, dweight, dgate);
     }
   }
 };

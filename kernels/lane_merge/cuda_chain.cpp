@@ -14,12 +14,10 @@ struct ChainForward : shapes::LaneChainForward {
     call.numbers({scale, eps});
     call.constant("mixes", true);
     call.constant("merges", call.has(weight) || call.has(gate));
-    const std::int64_t width = call.dim(lane0, 1);
-    sdk::dispatch_rows(
-        call, lane0, width,
+    sdk::plan_rows(
+        call, lane0,
         {lane0, lane1, a, m, attn_scale, mlp_scale, skip, weight, gate, x0, mix, merged, out1, n0, n1},
-        [&]<typename T, int N>() {
-          const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
+        {.values = 8}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
           call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0, lane1, a, m, attn_scale, mlp_scale,
                       rho, post, skip, weight, gate, x0, mix, merged, out1, n0, n1, rows.rows);
         });
@@ -31,14 +29,12 @@ struct MeanForward : shapes::LaneMeanNormForward {
     call.numbers({scale, eps});
     call.constant("mixes", false);
     call.constant("merges", false);
-    const std::int64_t width = call.dim(lane0, 1);
-    sdk::dispatch_rows(call, lane0, width, {lane0, lane1, a, m, attn_scale, mlp_scale, n},
-                       [&]<typename T, int N>() {
-                         const sdk::RowPlan rows(call, call.dim(lane0, 0), width, N, {.values = 8});
-                         call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0, lane1, a, m, attn_scale,
-                                     mlp_scale, rho, post, call.null(), call.null(), call.null(), call.null(),
-                                     call.null(), call.null(), call.null(), n, call.null(), rows.rows);
-                       });
+    sdk::plan_rows(call, lane0, {lane0, lane1, a, m, attn_scale, mlp_scale, n}, {.values = 8},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     call.launch(MLG_INSTANCE(lane_chain_fwd, T, N), rows, lane0, lane1, a, m, attn_scale,
+                                 mlp_scale, rho, post, call.null(), call.null(), call.null(), call.null(),
+                                 call.null(), call.null(), call.null(), n, call.null(), rows.rows);
+                   });
   }
 };
 
@@ -69,7 +65,7 @@ struct ChainBackward : shapes::LaneChainBackward {
                       rho, post, skip, weight, gate, x0, mix, dmerged, dout1, dn0, dn1, dlane0, dlane1, da,
                       dm, dskip, dx0, sums[0].partial(), sums[1].partial(), sums[2].partial(),
                       sums[3].partial(), sums[4].partial(), sums[5].partial(), sums[6].partial(), rows.rows,
-                      static_cast<int>(rows.rows_per_group));
+                      rows.rows_per_group);
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_seven_column_sums), sums);
         });
   }
@@ -96,7 +92,7 @@ struct MeanBackward : shapes::LaneMeanNormBackward {
                       rho, post, call.null(), call.null(), call.null(), call.null(), call.null(), call.null(),
                       call.null(), dn, call.null(), dlane0, dlane1, da, dm, call.null(), call.null(),
                       sums[0].partial(), sums[1].partial(), sums[2].partial(), sums[3].partial(), call.null(),
-                      call.null(), call.null(), rows.rows, static_cast<int>(rows.rows_per_group));
+                      call.null(), call.null(), rows.rows, rows.rows_per_group);
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
         });
   }

@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules lane_merge_rules{{"lane_merge_fwd", RowRule::row_wise, "iiiippppoo", "resid of both lanes"},
                                    {"lane_merge_bwd", RowRule::mixing, ""}};
-
-}  // namespace
 
 Lanes lane_merge(Tape& tape, const Lanes& lanes, Value a, Value m, const LaneParameters& p, Lanes out) {
   Graph& graph = tape.graph();

@@ -7,14 +7,23 @@ namespace mulligan::shapes {
 struct LaneMerge {
   enum Argument : std::uint32_t { lane0, lane1, a, m, attn_scale, mlp_scale, rho, post };
   static void check_inputs(const sdk::CallChecks& call) {
-    call.compute_dtype(lane0);
-    call.rank(lane0, 2, 2);
+    call.matrix(lane0);
     for (const std::uint32_t argument : {lane1, a, m}) call.like(argument, lane0);
     for (const std::uint32_t argument : {attn_scale, mlp_scale, rho, post}) call.dtype(argument, {MLG_F32});
     call.shape(attn_scale, {call.dim(lane0, 1)});
     call.shape(mlp_scale, {call.dim(lane0, 1)});
     call.shape(rho, {2});
     call.shape(post, {2, 2});
+  }
+  // Shape: of the backward pass.
+  template <typename Shape>
+  static void check_gradients(const sdk::CallChecks& call) {
+    for (const std::uint32_t argument : {Shape::dlane0, Shape::dlane1, Shape::da, Shape::dm})
+      call.like(argument, lane0);
+    call.like(Shape::dattn_scale, attn_scale);
+    call.like(Shape::dmlp_scale, mlp_scale);
+    call.like(Shape::drho, rho);
+    call.like(Shape::dpost, post);
   }
 };
 
@@ -51,11 +60,8 @@ struct LaneMergeBackward : LaneMerge {
   enum Attribute : std::uint32_t { accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
-    for (const std::uint32_t argument : {dout0, dout1, dlane0, dlane1, da, dm}) call.like(argument, lane0);
-    call.like(dattn_scale, attn_scale);
-    call.like(dmlp_scale, mlp_scale);
-    call.like(drho, rho);
-    call.like(dpost, post);
+    check_gradients<LaneMergeBackward>(call);
+    for (const std::uint32_t argument : {dout0, dout1}) call.like(argument, lane0);
   }
 };
 

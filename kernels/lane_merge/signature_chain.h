@@ -70,14 +70,10 @@ struct LaneChainBackward : LaneChain {
   };
   static void check(const sdk::CallChecks& call) {
     check_next(call);
-    for (const std::uint32_t argument : {dmerged, dout1, dn0, dn1, dlane0, dlane1, da, dm, dx0})
-      call.like(argument, lane0);
+    check_gradients<LaneChainBackward>(call);
+    for (const std::uint32_t argument : {dmerged, dout1, dn0, dn1, dx0}) call.like(argument, lane0);
     call.require(call.has(skip), dskip, "must be absent where skip is absent");
     call.like(dskip, lane0);
-    call.like(dattn_scale, attn_scale);
-    call.like(dmlp_scale, mlp_scale);
-    call.like(drho, rho);
-    call.like(dpost, post);
     for (const std::uint32_t argument : {dweight, dgate}) call.f32(argument, {call.dim(lane0, 1)});
     call.like(dmix, mix);
     call.attribute_range(eps, 0.0, 1.0);
@@ -116,11 +112,8 @@ struct LaneMeanNormBackward : LaneMerge {
   };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
-    for (const std::uint32_t argument : {dn, dlane0, dlane1, da, dm}) call.like(argument, lane0);
-    call.like(dattn_scale, attn_scale);
-    call.like(dmlp_scale, mlp_scale);
-    call.like(drho, rho);
-    call.like(dpost, post);
+    check_gradients<LaneMeanNormBackward>(call);
+    call.like(dn, lane0);
     call.attribute_range(eps, 0.0, 1.0);
   }
 };

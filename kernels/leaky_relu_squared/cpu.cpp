@@ -13,11 +13,8 @@ struct Forward : shapes::LeakyReluSquaredForward {
   template <typename T>
   static void run(const Launch& launch) {
     const auto slope = launch.number(Forward::slope);
-    for_elements(launch, launch.size(Forward::u), [&](std::int64_t begin, std::int64_t end) {
-      const T* u = launch.data<const T>(Forward::u) + begin;
-      write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
-                [=](std::int64_t i) { return leaky_relu_squared(u[i], slope); });
-    });
+    const T* u = launch.data<const T>(Forward::u);
+    write_elements<T>(launch, y, false, [=](std::int64_t i) { return leaky_relu_squared(u[i], slope); });
   }
 };
 
@@ -26,12 +23,9 @@ struct Backward : shapes::LeakyReluSquaredBackward {
   static void run(const Launch& launch) {
     const auto slope = launch.number(Backward::slope);
     const float below = 2.0f * slope * slope;
-    for_elements(launch, launch.size(Backward::u), [&](std::int64_t begin, std::int64_t end) {
-      const T* u = launch.data<const T>(Backward::u) + begin;
-      const T* dy = launch.data<const T>(Backward::dy) + begin;
-      write_row(launch.data<T>(Backward::du) + begin, end - begin, launch.flag(Backward::accumulate_du),
-                [=](std::int64_t i) { return float(dy[i]) * leaky_relu_squared_slope(u[i], below); });
-    });
+    const T *u = launch.data<const T>(Backward::u), *dy = launch.data<const T>(Backward::dy);
+    write_elements<T>(launch, du, launch.flag(accumulate_du),
+                      [=](std::int64_t i) { return float(dy[i]) * leaky_relu_squared_slope(u[i], below); });
   }
 };
 

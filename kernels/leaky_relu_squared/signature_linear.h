@@ -10,8 +10,7 @@ struct LinearLeakyReluSquaredForward {
   enum Argument : std::uint32_t { x, w, u, y };
   enum Attribute : std::uint32_t { slope };
   static void check(const sdk::CallChecks& call) {
-    call.rank(x, 2, 2);
-    call.compute_dtype(x);
+    call.matrix(x);
     call.min_elements(x, 1);
     call.same_dtype(w, x);
     call.shape(w, {-1, call.dim(x, 1)});
@@ -28,8 +27,7 @@ struct LinearLeakyReluSquaredBackward {
   enum Argument : std::uint32_t { dy, w, u, du };
   enum Attribute : std::uint32_t { slope };
   static void check(const sdk::CallChecks& call) {
-    call.rank(dy, 2, 2);
-    call.compute_dtype(dy);
+    call.matrix(dy);
     call.min_elements(dy, 1);
     call.same_dtype(w, dy);
     call.shape(w, {call.dim(dy, 1), -1});

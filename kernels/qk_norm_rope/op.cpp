@@ -3,13 +3,10 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules qk_norm_rope_rules{
     {"qk_norm_rope_fwd", RowRule::row_wise, "ipppo", "", "q-k norm, rotary, XSA, gate"},
     {"qk_norm_rope_bwd", RowRule::mixing, "", "", "q-k norm, rotary, XSA, gate"}};
-
-}  // namespace
 
 std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options) {
   return {{"rope_dims", static_cast<double>(options.rope_dims)},

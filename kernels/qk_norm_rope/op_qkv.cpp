@@ -5,14 +5,11 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules qkv_split_norm_rope_rules{
     {"qkv_split_norm_rope_fwd", RowRule::row_wise, "ipppoooo", "q and k (post-rope)",
      "q-k norm, rotary, XSA, gate", true},
     {"qkv_split_norm_rope_bwd", RowRule::mixing, "", "", "q-k norm, rotary, XSA, gate", true}};
-
-}  // namespace
 
 AttentionInputs qkv_split_norm_rope(Tape& tape, Value packed, Value cos, Value sin, Value gain,
                                     const PackedHeads& heads, const QkNormRope& options) {

@@ -11,8 +11,7 @@ struct QkvSplitNormRope : Rotary {
   // `q`, `k` and `v`: the arguments of these shapes; `gate` may be absent.
   static void check_heads(const sdk::CallChecks& call, std::uint32_t q, std::uint32_t k, std::uint32_t v,
                           std::uint32_t gate) {
-    call.compute_dtype(packed);
-    call.rank(packed, 2, 2);
+    call.matrix(packed);
     call.rank(q, 3, 3);
     call.same_dtype(q, packed);
     call.require(call.dim(q, 0) == call.dim(packed, 0), q, "must have as many rows as packed");

@@ -19,11 +19,9 @@ struct Forward : shapes::RationalSoftcapForward {
   template <typename T>
   static void run(const Launch& launch) {
     const auto cap = launch.number(Forward::cap);
-    for_elements(launch, launch.size(Forward::z), [&](std::int64_t begin, std::int64_t end) {
-      const T* z = launch.data<const T>(Forward::z) + begin;
-      write_row(launch.data<float>(Forward::y) + begin, end - begin, false,
-                [=](std::int64_t i) { return float(z[i]) * shrinkage(float(z[i]), cap); });
-    });
+    const T* z = launch.data<const T>(Forward::z);
+    write_elements<float>(launch, y, false,
+                          [=](std::int64_t i) { return float(z[i]) * shrinkage(float(z[i]), cap); });
   }
 };
 
@@ -31,14 +29,11 @@ struct Backward : shapes::RationalSoftcapBackward {
   template <typename T>
   static void run(const Launch& launch) {
     const auto cap = launch.number(Backward::cap);
-    for_elements(launch, launch.size(Backward::z), [&](std::int64_t begin, std::int64_t end) {
-      const T* z = launch.data<const T>(Backward::z) + begin;
-      const float* dy = launch.data<const float>(Backward::dy) + begin;
-      write_row(launch.data<T>(Backward::dz) + begin, end - begin, launch.flag(Backward::accumulate_dz),
-                [=](std::int64_t i) {
-                  const float shrunk = shrinkage(float(z[i]), cap);
-                  return dy[i] * (shrunk * shrunk * shrunk);
-                });
+    const T* z = launch.data<const T>(Backward::z);
+    const float* dy = launch.data<const float>(Backward::dy);
+    write_elements<T>(launch, dz, launch.flag(accumulate_dz), [=](std::int64_t i) {
+      const float shrunk = shrinkage(float(z[i]), cap);
+      return dy[i] * (shrunk * shrunk * shrunk);
     });
   }
 };

@@ -3,13 +3,10 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules rational_softcap_rules{
     {"rational_softcap_fwd", RowRule::elementwise, "io", "capped logits", "cross entropy"},
     {"rational_softcap_bwd", RowRule::elementwise, "iia", "", "cross entropy"}};
-
-}  // namespace
 
 Value rational_softcap(Tape& tape, Value z, double cap) {
   Graph& graph = tape.graph();

@@ -38,10 +38,8 @@ template <typename Term>
 void add_total(const Launch& launch, std::uint32_t x, std::uint32_t total, Term&& term) {
   const std::int64_t elements = launch.size(x);
   auto* sums = launch.workspace<double>();
-  launch.parallel_for(piece_count(elements), 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t piece = first; piece < last; ++piece) {
-      sums[piece] = sum_piece(piece * kPiece, std::min(elements, (piece + 1) * kPiece), term);
-    }
+  launch.for_each(piece_count(elements), 1, [&](std::int64_t piece) {
+    sums[piece] = sum_piece(piece * kPiece, std::min(elements, (piece + 1) * kPiece), term);
   });
   double sum = 0;
   for (std::int64_t piece = 0; piece < piece_count(elements); ++piece) sum += sums[piece];
@@ -92,10 +90,8 @@ struct ScaleBy : shapes::ScaleBy {
   static void run(const Launch& launch) {
     const float scale = *launch.data<const float>(ScaleBy::scale);
     if (scale == 1.0f) return;  // a clip that does not bite costs no memory traffic
-    for_elements(launch, launch.size(ScaleBy::x), [&](std::int64_t begin, std::int64_t end) {
-      float* x = launch.data<float>(ScaleBy::x) + begin;
-      write_row(x, end - begin, false, [=](std::int64_t i) { return x[i] * scale; });
-    });
+    const float* x = launch.data<const float>(ScaleBy::x);
+    write_elements<float>(launch, ScaleBy::x, false, [=](std::int64_t i) { return x[i] * scale; });
   }
 };
 
@@ -104,12 +100,10 @@ struct LerpInto : shapes::LerpInto {
     const auto keep = launch.number(LerpInto::decay),
                take = static_cast<float>(1.0 - launch.attribute(LerpInto::decay));
     dispatch_compute(launch.dtype(LerpInto::x), [&]<typename T>() {
-      for_elements(launch, launch.size(LerpInto::average), [&](std::int64_t begin, std::int64_t end) {
-        float* average = launch.data<float>(LerpInto::average) + begin;
-        const T* x = launch.data<const T>(LerpInto::x) + begin;
-        write_row(average, end - begin, false,
-                  [=](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
-      });
+      const float* average = launch.data<const float>(LerpInto::average);
+      const T* x = launch.data<const T>(LerpInto::x);
+      write_elements<float>(launch, LerpInto::average, false,
+                            [=](std::int64_t i) { return keep * average[i] + take * float(x[i]); });
     });
   }
 };

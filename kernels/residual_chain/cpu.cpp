@@ -95,11 +95,9 @@ struct RunForward : Forward {
       const float factor = scale * reciprocal_rms(squares, width, eps);
       fill_row(output(Forward::n), width, [=](std::int64_t j) { return factor * y[j]; });
     };
-    launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t piece = first; piece < last; ++piece) {
-        for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at)
-          run_row(at, rooms + piece * row_floats(width));
-      }
+    launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+      for (std::int64_t at = pieces.begin(piece); at < pieces.end(piece); ++at)
+        run_row(at, rooms + piece * row_floats(width));
     });
   }
 };
@@ -237,11 +235,7 @@ struct RunBackward : Backward {
     std::fill_n(of_skip, 2 * aligned_floats(width), 0.0f);
     add_pieces(launch, tokens, places.width, partials, places.skip, width, dweight ? of_skip : nullptr);
     add_pieces(launch, tokens, places.width, partials, places.gate, width, dgate ? of_gate : nullptr);
-    const float* gate = launch.data<const float>(Backward::gate);
-    for (std::int64_t j = 0; j < width; ++j) {
-      if (dweight) dweight[j] += columns.weight_gradient(gate, j, of_skip[j]);
-      if (dgate) dgate[j] += columns.gate_gradient(gate, j, of_gate[j]);
-    }
+    columns.add_gradients(launch.data<const float>(Backward::gate), width, of_skip, of_gate, dweight, dgate);
   }
 };
 

@@ -14,13 +14,11 @@ struct Forward : shapes::ResidualChainForward {
     call.numbers({scale, eps});
     call.constant("merges", call.has(weight) || call.has(gate));
     call.constant("skips", call.has(skip));
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, a, s, skip, weight, gate, x0, mix, sum, merged, y, n},
-                       [&]<typename T, int N>() {
-                         const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 6});
-                         call.launch(MLG_INSTANCE(residual_chain_fwd, T, N), rows, x, a, s, skip, weight,
-                                     gate, x0, mix, sum, merged, y, n, rows.rows);
-                       });
+    sdk::plan_rows(call, x, {x, a, s, skip, weight, gate, x0, mix, sum, merged, y, n}, {.values = 6},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     call.launch(MLG_INSTANCE(residual_chain_fwd, T, N), rows, x, a, s, skip, weight, gate,
+                                 x0, mix, sum, merged, y, n, rows.rows);
+                   });
   }
 };
 
@@ -46,7 +44,7 @@ struct Backward : shapes::ResidualChainBackward {
                                           {call, dgate, rows.blocks}};
           call.launch(MLG_INSTANCE(residual_chain_bwd, T, N), rows, x, a, s, skip, weight, gate, x0, mix,
                       dsum, dmerged, dy, dn, dx, da, dskip, dx0, sums[0].partial(), sums[1].partial(),
-                      sums[2].partial(), sums[3].partial(), rows.rows, static_cast<int>(rows.rows_per_group));
+                      sums[2].partial(), sums[3].partial(), rows.rows, rows.rows_per_group);
           sdk::ColumnSums::add(call, MLG_INSTANCE(add_four_column_sums), sums);
         });
   }

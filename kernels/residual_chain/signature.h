@@ -7,8 +7,7 @@ namespace mulligan::shapes {
 struct ResidualChain {
   enum Argument : std::uint32_t { x, a, s, skip, weight, gate, x0, mix };
   static void check_inputs(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     for (const std::uint32_t argument : {a, skip, x0}) call.like(argument, x);
     for (const std::uint32_t argument : {s, weight, gate, mix}) call.dtype(argument, {MLG_F32});
     for (const std::uint32_t argument : {s, weight, gate}) call.shape(argument, {call.dim(x, 1)});

@@ -12,10 +12,10 @@ namespace {
 struct Forward : shapes::ResidualMixNormForward {
   static void plan(CudaCall& call) {
     call.numbers({scale, eps});
-    sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, y, n}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
-      call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows, x, x0, mix, y, n, rows.rows);
-    });
+    sdk::plan_rows(
+        call, x, {x, x0, mix, y, n}, {.values = 2}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
+          call.launch(MLG_INSTANCE(residual_mix_norm_fwd, T, N), rows, x, x0, mix, y, n, rows.rows);
+        });
   }
 };
 
@@ -23,14 +23,13 @@ struct Backward : shapes::ResidualMixNormBackward {
   static void plan(CudaCall& call) {
     call.numbers({scale, eps});
     call.flags({accumulate_dx, accumulate_dx0});
-    sdk::dispatch_rows(call, x, call.dim(x, 1), {x, x0, mix, dy, dn, dx, dx0}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N,
-                              {.values = 8, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums sums(call, dmix, rows.blocks);
-      call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows, x, x0, mix, dy, dn, dx, dx0,
-                  sums.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
-      sums.add(call, MLG_INSTANCE(add_column_sums));
-    });
+    sdk::plan_rows(call, x, {x, x0, mix, dy, dn, dx, dx0}, {.values = 8, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const sdk::ColumnSums sums(call, dmix, rows.blocks);
+                     call.launch(MLG_INSTANCE(residual_mix_norm_bwd, T, N), rows, x, x0, mix, dy, dn, dx, dx0,
+                                 sums.partial(), rows.rows, rows.rows_per_group);
+                     sums.add(call, MLG_INSTANCE(add_column_sums));
+                   });
   }
 };
 

@@ -3,14 +3,11 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules residual_mix_norm_rules{
     {"residual_mix_norm_fwd", RowRule::row_wise, "iipoo", "norm before attention",
      "residual and norm, forward"},
     {"residual_mix_norm_bwd", RowRule::mixing, "", "", "residual and norm, backward"}};
-
-}  // namespace
 
 MixedResidual residual_mix_norm(Tape& tape, Value x, Value x0, Value mix, double scale, double eps,
                                 bool want_sum) {

@@ -10,8 +10,7 @@ struct ResidualMixNormForward {
   enum Argument : std::uint32_t { x, x0, mix, y, n };
   enum Attribute : std::uint32_t { scale, eps };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     call.like(x0, x);
     call.f32(mix, {2, call.dim(x, 1)});
     call.like(y, x);
@@ -28,8 +27,7 @@ struct ResidualMixNormBackward {
   enum Argument : std::uint32_t { x, x0, mix, dy, dn, dx, dx0, dmix };
   enum Attribute : std::uint32_t { scale, eps, accumulate_dx, accumulate_dx0 };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     for (const std::uint32_t argument : {x0, dy, dn, dx, dx0}) call.like(argument, x);
     for (const std::uint32_t argument : {mix, dmix}) call.f32(argument, {2, call.dim(x, 1)});
     call.attribute_range(eps, 0.0, 1.0);

@@ -11,10 +11,8 @@ namespace {
 struct Forward : shapes::RmsNormForward {
   static void plan(CudaCall& call) {
     call.numbers({scale, eps});
-    const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
-    sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan plan(call, rows, width, N, {.values = 1});
-      call.launch(MLG_INSTANCE(rms_norm_fwd, T, N), plan, x, y, rows);
+    sdk::plan_rows(call, x, {x, y}, {.values = 1}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
+      call.launch(MLG_INSTANCE(rms_norm_fwd, T, N), rows, x, y, rows.rows);
     });
   }
 };
@@ -23,10 +21,8 @@ struct Backward : shapes::RmsNormBackward {
   static void plan(CudaCall& call) {
     call.numbers({scale, eps});
     call.flags({accumulate_dx});
-    const std::int64_t rows = sdk::row_count(call, x), width = sdk::row_width(call, x);
-    sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
-      const sdk::RowPlan plan(call, rows, width, N, {.values = 2});
-      call.launch(MLG_INSTANCE(rms_norm_bwd, T, N), plan, x, dy, dx, rows);
+    sdk::plan_rows(call, x, {x, dy, dx}, {.values = 2}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
+      call.launch(MLG_INSTANCE(rms_norm_bwd, T, N), rows, x, dy, dx, rows.rows);
     });
   }
 };

@@ -3,13 +3,10 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules rms_norm_rules{
     {"rms_norm_fwd", RowRule::row_wise, "io", "norm", "residual and norm, forward"},
     {"rms_norm_bwd", RowRule::row_wise, "iia", "", "residual and norm, backward"}};
-
-}  // namespace
 
 Value rms_norm(Tape& tape, Value x, double scale, double eps) {
   Graph& graph = tape.graph();

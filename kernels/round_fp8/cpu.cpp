@@ -28,11 +28,9 @@ struct RoundFp8 : shapes::RoundFp8 {
     const shapes::Fp8Format format = shapes::fp8_format(int(launch.attribute(exponent_bits)));
     const auto scale = launch.number(RoundFp8::scale);
     const float inverse = 1.0f / scale;
-    for_elements(launch, launch.size(x), [&](std::int64_t begin, std::int64_t end) {
-      const T* from = launch.data<const T>(x) + begin;
-      fill_row(launch.data<T>(y) + begin, end - begin,
-               [=](std::int64_t i) { return scale * nearest(inverse * float(from[i]), format); });
-    });
+    const T* from = launch.data<const T>(x);
+    write_elements<T>(launch, y, false,
+                      [=](std::int64_t i) { return scale * nearest(inverse * float(from[i]), format); });
   }
 };
 

@@ -11,26 +11,23 @@ namespace {
 
 struct Forward : shapes::RowBiasForward {
   static void plan(CudaCall& call) {
-    const std::int64_t width = call.dim(y, 1);
-    sdk::dispatch_rows(call, y, width, {x, bias, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(y, 0), width, N,
-                              {.values = 2, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows, x, bias, y, rows.rows,
-                  static_cast<int>(rows.rows_per_group));
-    });
+    sdk::plan_rows(call, y, {x, bias, y}, {.values = 2, .most_groups = 16 * sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     call.launch(MLG_INSTANCE(row_bias_fwd, T, N), rows, x, bias, y, rows.rows,
+                                 rows.rows_per_group);
+                   });
   }
 };
 
 struct Backward : shapes::RowBiasBackward {
   static void plan(CudaCall& call) {
-    const std::int64_t width = call.dim(dy, 1);
-    sdk::dispatch_rows(call, dy, width, {dy}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(dy, 0), width, N, {.values = 2, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums sums(call, dbias, rows.blocks);
-      call.launch(MLG_INSTANCE(row_bias_bwd, T, N), rows, dy, sums.partial(), rows.rows,
-                  static_cast<int>(rows.rows_per_group));
-      sums.add(call, MLG_INSTANCE(add_column_sums));
-    });
+    sdk::plan_rows(call, dy, {dy}, {.values = 2, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const sdk::ColumnSums sums(call, dbias, rows.blocks);
+                     call.launch(MLG_INSTANCE(row_bias_bwd, T, N), rows, dy, sums.partial(), rows.rows,
+                                 rows.rows_per_group);
+                     sums.add(call, MLG_INSTANCE(add_column_sums));
+                   });
   }
 };
 

@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules row_bias_rules{{"row_bias_fwd", RowRule::row_wise, "ipo"},
                                  {"row_bias_bwd", RowRule::mixing, ""}};
-
-}  // namespace
 
 Value row_bias(Tape& tape, Value x, Value bias) {
   Graph& graph = tape.graph();

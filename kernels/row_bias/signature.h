@@ -9,8 +9,7 @@ struct RowBiasForward {
   static constexpr const char* signature = "in? x, in bias, out y";
   enum Argument : std::uint32_t { x, bias, y };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(y);
-    call.rank(y, 2, 2);
+    call.matrix(y);
     call.f32(bias, {call.dim(y, 1)});
     call.like(x, y);
   }
@@ -21,8 +20,7 @@ struct RowBiasBackward {
   static constexpr const char* signature = "in dy, inout dbias";
   enum Argument : std::uint32_t { dy, dbias };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(dy);
-    call.rank(dy, 2, 2);
+    call.matrix(dy);
     call.f32(dbias, {call.dim(dy, 1)});
   }
 };

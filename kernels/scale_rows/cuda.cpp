@@ -10,8 +10,7 @@ namespace {
 
 struct Forward : shapes::ScaleRowsForward {
   static void plan(CudaCall& call) {
-    sdk::dispatch_rows(call, w, call.dim(w, 1), {w, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(w, 0), call.dim(w, 1), N, {.values = 2});
+    sdk::plan_rows(call, w, {w, y}, {.values = 2}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
       call.launch(MLG_INSTANCE(scale_rows_fwd, T, N), rows, w, s, y, rows.rows);
     });
   }
@@ -19,8 +18,7 @@ struct Forward : shapes::ScaleRowsForward {
 
 struct Backward : shapes::ScaleRowsBackward {
   static void plan(CudaCall& call) {
-    sdk::dispatch_rows(call, w, call.dim(w, 1), {w, dy, dw}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(w, 0), call.dim(w, 1), N, {.values = 4});
+    sdk::plan_rows(call, w, {w, dy, dw}, {.values = 4}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
       call.launch(MLG_INSTANCE(scale_rows_bwd, T, N), rows, w, s, dy, dw, ds, rows.rows);
     });
   }

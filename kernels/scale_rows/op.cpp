@@ -5,12 +5,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules scale_rows_rules{{"scale_rows_fwd", RowRule::mixing, "", "scaled weights", "", true},
                                    {"scale_rows_bwd", RowRule::mixing, "", "", "", true}};
-
-}  // namespace
 
 Value scale_rows(Tape& tape, Value weight, Value scale) {
   Graph& graph = tape.graph();

@@ -12,8 +12,7 @@ namespace {
 struct Forward : shapes::ScaledAddNormForward {
   static void plan(CudaCall& call) {
     call.numbers({scale, eps});
-    sdk::dispatch_rows(call, x, call.dim(x, 1), {x, a, s, y, n}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), call.dim(x, 1), N, {.values = 2});
+    sdk::plan_rows(call, x, {x, a, s, y, n}, {.values = 2}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
       call.launch(MLG_INSTANCE(scaled_add_norm_fwd, T, N), rows, x, a, s, y, n, rows.rows);
     });
   }
@@ -23,14 +22,13 @@ struct Backward : shapes::ScaledAddNormBackward {
   static void plan(CudaCall& call) {
     call.numbers({scale, eps});
     call.flags({accumulate_dx, accumulate_da});
-    const std::int64_t width = call.dim(y, 1);
-    sdk::dispatch_rows(call, y, width, {y, a, s, dy, dn, dx, da}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(y, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums sums(call, ds, rows.blocks);
-      call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows, y, a, s, dy, dn, dx, da, sums.partial(),
-                  rows.rows, static_cast<int>(rows.rows_per_group));
-      sums.add(call, MLG_INSTANCE(add_column_sums));
-    });
+    sdk::plan_rows(call, y, {y, a, s, dy, dn, dx, da}, {.values = 5, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const sdk::ColumnSums sums(call, ds, rows.blocks);
+                     call.launch(MLG_INSTANCE(scaled_add_norm_bwd, T, N), rows, y, a, s, dy, dn, dx, da,
+                                 sums.partial(), rows.rows, rows.rows_per_group);
+                     sums.add(call, MLG_INSTANCE(add_column_sums));
+                   });
   }
 };
 

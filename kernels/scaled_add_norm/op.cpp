@@ -3,13 +3,10 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules scaled_add_norm_rules{
     {"scaled_add_norm_fwd", RowRule::row_wise, "iipoo", "resid and norm", "residual and norm, forward"},
     {"scaled_add_norm_bwd", RowRule::mixing, "", "", "residual and norm, backward"}};
-
-}  // namespace
 
 ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, double norm_scale, double eps,
                           bool want_norm) {

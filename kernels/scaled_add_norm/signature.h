@@ -10,8 +10,7 @@ struct ScaledAddNormForward {
   enum Argument : std::uint32_t { x, a, s, y, n };
   enum Attribute : std::uint32_t { scale, eps };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     call.like(a, x);
     call.f32(s, {call.dim(x, 1)});
     call.like(y, x);
@@ -28,8 +27,7 @@ struct ScaledAddNormBackward {
   enum Argument : std::uint32_t { y, a, s, dy, dn, dx, da, ds };
   enum Attribute : std::uint32_t { scale, eps, accumulate_dx, accumulate_da };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(y);
-    call.rank(y, 2, 2);
+    call.matrix(y);
     for (const std::uint32_t argument : {a, dy, dn, dx, da}) call.like(argument, y);
     call.require(call.has(a), ds, "must be absent where a is absent");
     for (const std::uint32_t argument : {s, ds}) call.f32(argument, {call.dim(y, 1)});

@@ -13,11 +13,9 @@ namespace {
 struct Forward : shapes::SiluGateForward {
   template <typename T>
   static void run(const Launch& launch) {
-    for_elements(launch, launch.size(Forward::g), [&](std::int64_t begin, std::int64_t end) {
-      const T* g = launch.data<const T>(Forward::g) + begin;
-      const T* u = launch.data<const T>(Forward::u) + begin;
-      write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
-                [=](std::int64_t i) { return float(g[i]) * sdk::fast_sigmoid(float(g[i])) * float(u[i]); });
+    const T *g = launch.data<const T>(Forward::g), *u = launch.data<const T>(Forward::u);
+    write_elements<T>(launch, y, false, [=](std::int64_t i) {
+      return float(g[i]) * sdk::fast_sigmoid(float(g[i])) * float(u[i]);
     });
   }
 };

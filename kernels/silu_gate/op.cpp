@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules silu_gate_rules{{"silu_gate_fwd", RowRule::elementwise, "iio", "act"},
                                   {"silu_gate_bwd", RowRule::elementwise, "iiiaa"}};
-
-}  // namespace
 
 Value silu_gate(Tape& tape, Value g, Value u) {
   Graph& graph = tape.graph();

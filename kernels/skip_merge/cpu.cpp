@@ -70,12 +70,8 @@ struct Backward : shapes::SkipMergeBackward {
     };
     const bool sums = launch.has(Backward::dweight) || launch.has(Backward::dgate);
     add_row_sums(launch, launch.dim(Backward::x, 0), 2 * width, partials, sums ? total : nullptr, add_rows);
-    float* dweight = launch.data<float>(Backward::dweight);
-    float* dgate = launch.data<float>(Backward::dgate);
-    for (std::int64_t j = 0; j < width; ++j) {
-      if (dweight) dweight[j] += columns.weight_gradient(gate, j, total[j]);
-      if (dgate) dgate[j] += columns.gate_gradient(gate, j, total[width + j]);
-    }
+    columns.add_gradients(gate, width, total, total + width, launch.data<float>(Backward::dweight),
+                          launch.data<float>(Backward::dgate));
   }
 };
 

@@ -11,28 +11,26 @@ namespace {
 
 struct Forward : shapes::SkipMergeForward {
   static void plan(CudaCall& call) {
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, s, weight, gate, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
-                              {.values = 4, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(skip_merge_fwd, T, N), rows, x, s, weight, gate, y, rows.rows,
-                  static_cast<int>(rows.rows_per_group));
-    });
+    sdk::plan_rows(call, x, {x, s, weight, gate, y}, {.values = 4, .most_groups = 16 * sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     call.launch(MLG_INSTANCE(skip_merge_fwd, T, N), rows, x, s, weight, gate, y, rows.rows,
+                                 rows.rows_per_group);
+                   });
   }
 };
 
 struct Backward : shapes::SkipMergeBackward {
   static void plan(CudaCall& call) {
     call.flags({accumulate_dx, accumulate_ds});
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, s, weight, gate, dy, dx, ds}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 7, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums of_weight(call, dweight, rows.blocks), of_gate(call, dgate, rows.blocks);
-      call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows, x, s, weight, gate, dy, dx, ds,
-                  of_weight.partial(), of_gate.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
-      of_weight.add(call, MLG_INSTANCE(add_column_sums));
-      of_gate.add(call, MLG_INSTANCE(add_column_sums));
-    });
+    sdk::plan_rows(call, x, {x, s, weight, gate, dy, dx, ds}, {.values = 7, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const sdk::ColumnSums of_weight(call, dweight, rows.blocks),
+                         of_gate(call, dgate, rows.blocks);
+                     call.launch(MLG_INSTANCE(skip_merge_bwd, T, N), rows, x, s, weight, gate, dy, dx, ds,
+                                 of_weight.partial(), of_gate.partial(), rows.rows, rows.rows_per_group);
+                     of_weight.add(call, MLG_INSTANCE(add_column_sums));
+                     of_gate.add(call, MLG_INSTANCE(add_column_sums));
+                   });
   }
 };
 

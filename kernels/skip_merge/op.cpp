@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules skip_merge_rules{{"skip_merge_fwd", RowRule::row_wise, "iippo", "skip connection"},
                                    {"skip_merge_bwd", RowRule::mixing, ""}};
-
-}  // namespace
 
 Value skip_merge(Tape& tape, Value x, Value s, Value weight, Value gate) {
   Graph& graph = tape.graph();

@@ -9,8 +9,7 @@ struct SkipMergeForward {
   static constexpr const char* signature = "in x, in s, in weight, in? gate, out y";
   enum Argument : std::uint32_t { x, s, weight, gate, y };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     call.like(s, x);
     for (const std::uint32_t argument : {weight, gate}) call.f32(argument, {call.dim(x, 1)});
     call.like(y, x);
@@ -25,8 +24,7 @@ struct SkipMergeBackward {
   enum Argument : std::uint32_t { x, s, weight, gate, dy, dx, ds, dweight, dgate };
   enum Attribute : std::uint32_t { accumulate_dx, accumulate_ds };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     for (const std::uint32_t argument : {s, dy, dx, ds}) call.like(argument, x);
     for (const std::uint32_t argument : {weight, gate, dweight, dgate}) call.f32(argument, {call.dim(x, 1)});
     call.require(call.has(gate), dgate, "must be absent where gate is absent");

@@ -19,13 +19,11 @@ void give_constants(CudaCall& call) {
 struct Forward : shapes::SmearGateForward {
   static void plan(CudaCall& call) {
     give_constants(call);
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N,
-                              {.values = 3, .most_groups = 16 * sdk::kPieces});
-      call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows, x, tokens, weight, lambda, y, rows.rows,
-                  static_cast<int>(rows.rows_per_group));
-    });
+    sdk::plan_rows(call, x, {x, y}, {.values = 3, .most_groups = 16 * sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     call.launch(MLG_INSTANCE(smear_gate_fwd, T, N), rows, x, tokens, weight, lambda, y,
+                                 rows.rows, rows.rows_per_group);
+                   });
   }
 };
 
@@ -33,15 +31,15 @@ struct Backward : shapes::SmearGateBackward {
   static void plan(CudaCall& call) {
     give_constants(call);
     call.flags({accumulate_dx});
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, dy, dx}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums of_weight(call, dweight, rows.groups), of_lambda(call, dlambda, rows.groups);
-      call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows, x, tokens, weight, lambda, dy, dx,
-                  of_weight.partial(), of_lambda.partial(), rows.rows, static_cast<int>(rows.rows_per_group));
-      of_weight.add(call, MLG_INSTANCE(add_column_sums));
-      of_lambda.add(call, MLG_INSTANCE(add_column_sums));
-    });
+    sdk::plan_rows(call, x, {x, dy, dx}, {.values = 5, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const sdk::ColumnSums of_weight(call, dweight, rows.groups),
+                         of_lambda(call, dlambda, rows.groups);
+                     call.launch(MLG_INSTANCE(smear_gate_bwd, T, N), rows, x, tokens, weight, lambda, dy, dx,
+                                 of_weight.partial(), of_lambda.partial(), rows.rows, rows.rows_per_group);
+                     of_weight.add(call, MLG_INSTANCE(add_column_sums));
+                     of_lambda.add(call, MLG_INSTANCE(add_column_sums));
+                   });
   }
 };
 

@@ -3,13 +3,10 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 // A row reads the row before it.
 const KernelRules smear_gate_rules{{"smear_gate_fwd", RowRule::mixing, "", "smeared embedding"},
                                    {"smear_gate_bwd", RowRule::mixing, ""}};
-
-}  // namespace
 
 Value smear(Tape& tape, Value x, Value tokens, Value weight, Value lambda, const Smear& options) {
   Graph& graph = tape.graph();

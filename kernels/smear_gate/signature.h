@@ -8,10 +8,8 @@ struct SmearGate {
   enum Argument : std::uint32_t { x, tokens, weight, lambda };
   enum Attribute : std::uint32_t { row_length, document_start };
   static void check_inputs(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
-    call.dtype(tokens, {MLG_I32});
-    call.shape(tokens, {call.dim(x, 0)});
+    call.matrix(x);
+    call.i32(tokens, {call.dim(x, 0)});
     call.same_dtype(weight, x);
     call.shape(weight, {1, -1});
     call.require(call.dim(weight, 1) <= call.dim(x, 1), weight, "must have at most as many columns as x");

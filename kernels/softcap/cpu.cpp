@@ -15,11 +15,9 @@ struct Forward : shapes::SoftcapForward {
   static void run(const Launch& launch) {
     const auto cap = launch.number(Forward::cap);
     const float inverse = 1.0f / cap;
-    for_elements(launch, launch.size(Forward::z), [&](std::int64_t begin, std::int64_t end) {
-      const T* z = launch.data<const T>(Forward::z) + begin;
-      write_row(launch.data<T>(Forward::y) + begin, end - begin, false,
-                [=](std::int64_t i) { return cap * sdk::fast_tanh(float(z[i]) * inverse); });
-    });
+    const T* z = launch.data<const T>(Forward::z);
+    write_elements<T>(launch, y, false,
+                      [=](std::int64_t i) { return cap * sdk::fast_tanh(float(z[i]) * inverse); });
   }
 };
 
@@ -27,13 +25,9 @@ struct Backward : shapes::SoftcapBackward {
   template <typename T>
   static void run(const Launch& launch) {
     const float inverse = 1.0f / launch.number(Backward::cap);
-    for_elements(launch, launch.size(Backward::z), [&](std::int64_t begin, std::int64_t end) {
-      const T* z = launch.data<const T>(Backward::z) + begin;
-      const T* dy = launch.data<const T>(Backward::dy) + begin;
-      write_row(launch.data<T>(Backward::dz) + begin, end - begin, launch.flag(Backward::accumulate_dz),
-                [=](std::int64_t i) {
-                  return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
-                });
+    const T *z = launch.data<const T>(Backward::z), *dy = launch.data<const T>(Backward::dy);
+    write_elements<T>(launch, dz, launch.flag(accumulate_dz), [=](std::int64_t i) {
+      return float(dy[i]) * sdk::fast_tanh_and_slope(float(z[i]) * inverse).slope;
     });
   }
 };

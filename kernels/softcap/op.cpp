@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules softcap_rules{{"softcap_fwd", RowRule::elementwise, "io", "capped logits", "cross entropy"},
                                 {"softcap_bwd", RowRule::elementwise, "iia", "", "cross entropy"}};
-
-}  // namespace
 
 Value softcap(Tape& tape, Value z, double cap) {
   Graph& graph = tape.graph();

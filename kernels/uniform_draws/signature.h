@@ -10,8 +10,7 @@ struct UniformDraws {
   enum Argument : std::uint32_t { key, values };
   enum Attribute : std::uint32_t { bound };
   static void check(const sdk::CallChecks& call) {
-    call.dtype(key, {MLG_I32});
-    call.shape(key, {4});
+    call.i32(key, {4});
     call.dtype(values, {MLG_F32});
     if (call.flag(bound)) call.attribute_range(bound, 1e-20, 1e6);
   }

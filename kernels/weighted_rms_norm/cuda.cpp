@@ -12,9 +12,7 @@ namespace {
 struct Forward : shapes::WeightedRmsNormForward {
   static void plan(CudaCall& call) {
     call.numbers({eps});
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, weight, y}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 2});
+    sdk::plan_rows(call, x, {x, weight, y}, {.values = 2}, [&]<typename T, int N>(const sdk::RowPlan& rows) {
       call.launch(MLG_INSTANCE(weighted_rms_norm_fwd, T, N), rows, x, weight, y, rows.rows);
     });
   }
@@ -24,14 +22,13 @@ struct Backward : shapes::WeightedRmsNormBackward {
   static void plan(CudaCall& call) {
     call.numbers({eps});
     call.flags({accumulate_dx});
-    const std::int64_t width = call.dim(x, 1);
-    sdk::dispatch_rows(call, x, width, {x, weight, dy, dx}, [&]<typename T, int N>() {
-      const sdk::RowPlan rows(call, call.dim(x, 0), width, N, {.values = 5, .most_blocks = sdk::kPieces});
-      const sdk::ColumnSums sums(call, dweight, rows.blocks);
-      call.launch(MLG_INSTANCE(weighted_rms_norm_bwd, T, N), rows, x, weight, dy, dx, sums.partial(),
-                  rows.rows, static_cast<int>(rows.rows_per_group));
-      sums.add(call, MLG_INSTANCE(add_column_sums));
-    });
+    sdk::plan_rows(call, x, {x, weight, dy, dx}, {.values = 5, .most_blocks = sdk::kPieces},
+                   [&]<typename T, int N>(const sdk::RowPlan& rows) {
+                     const sdk::ColumnSums sums(call, dweight, rows.blocks);
+                     call.launch(MLG_INSTANCE(weighted_rms_norm_bwd, T, N), rows, x, weight, dy, dx,
+                                 sums.partial(), rows.rows, rows.rows_per_group);
+                     sums.add(call, MLG_INSTANCE(add_column_sums));
+                   });
   }
 };
 

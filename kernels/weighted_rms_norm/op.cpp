@@ -3,12 +3,9 @@
 #include "framework/graph/row_rules.h"
 
 namespace mulligan::ops {
-namespace {
 
 const KernelRules weighted_rms_norm_rules{{"weighted_rms_norm_fwd", RowRule::row_wise, "ipo", "norm"},
                                           {"weighted_rms_norm_bwd", RowRule::mixing, ""}};
-
-}  // namespace
 
 Value weighted_rms_norm(Tape& tape, Value x, Value weight, double eps) {
   Graph& graph = tape.graph();

@@ -10,8 +10,7 @@ struct WeightedRmsNormForward {
   enum Argument : std::uint32_t { x, weight, y };
   enum Attribute : std::uint32_t { eps };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     call.f32(weight, {call.dim(x, 1)});
     call.like(y, x);
     call.attribute_range(eps, 0.0, 1.0);
@@ -25,8 +24,7 @@ struct WeightedRmsNormBackward {
   enum Argument : std::uint32_t { x, weight, dy, dx, dweight };
   enum Attribute : std::uint32_t { eps, accumulate_dx };
   static void check(const sdk::CallChecks& call) {
-    call.compute_dtype(x);
-    call.rank(x, 2, 2);
+    call.matrix(x);
     for (const std::uint32_t argument : {weight, dweight}) call.f32(argument, {call.dim(x, 1)});
     call.like(dy, x);
     call.like(dx, x);

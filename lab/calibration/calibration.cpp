@@ -150,27 +150,6 @@ Consistency consistency_of(std::span<const std::vector<int>> answers) {
   return result;
 }
 
-Risks find_risks(std::span<const double> consistency, std::span<const double> confidence,
-                 std::span<const double> domain_ece, const std::vector<bool>& wrong,
-                 const RiskLimits& limits) {
-  const std::size_t items = consistency.size();
-  if (confidence.size() != items || domain_ece.size() != items || wrong.size() != items)
-    throw std::invalid_argument("one value of each kind by item");
-  Risks risks;
-  for (std::size_t i = 0; i < items; ++i) {
-    risks.wrong += wrong[i] ? 1 : 0;
-    if (consistency[i] < limits.consistency || confidence[i] < limits.confidence ||
-        domain_ece[i] < limits.domain_ece)
-      continue;
-    risks.items.push_back(i);
-    risks.flagged_wrong += wrong[i] ? 1 : 0;
-  }
-  const auto hits = static_cast<double>(risks.flagged_wrong);
-  if (!risks.items.empty()) risks.precision = hits / static_cast<double>(risks.items.size());
-  if (risks.wrong > 0) risks.recall = hits / static_cast<double>(risks.wrong);
-  return risks;
-}
-
 namespace {
 
 using Json = nlohmann::ordered_json;

@@ -73,22 +73,6 @@ struct Consistency {
 // other shapes.
 Consistency consistency_of(std::span<const std::vector<int>> answers);
 
-// An item is suspicious if runs agree and are confident, and their domain is known to be badly calibrated.
-struct RiskLimits {
-  double consistency = 0.8, confidence = 0.8, domain_ece = 0.10;
-};
-struct Risks {
-  std::vector<std::size_t> items;  // flagged
-  std::size_t wrong = 0;           // of all items
-  std::size_t flagged_wrong = 0;
-  std::optional<double> precision, recall;  // absent where nothing is flagged, or nothing is wrong
-};
-// By item: share of the commonest answer, mean confidence, ECE of the item's domain, and whether the answer
-// is wrong. Equal lengths, else std::invalid_argument.
-Risks find_risks(std::span<const double> consistency, std::span<const double> confidence,
-                 std::span<const double> domain_ece, const std::vector<bool>& wrong,
-                 const RiskLimits& limits = {});
-
 // One token of a validation set (choice and answer are token ids) or one question (indices of choices).
 struct Item {
   std::string id, subject;

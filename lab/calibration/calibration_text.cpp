@@ -91,16 +91,6 @@ std::string calibration_json(const std::vector<ItemSet>& sets, const std::string
   return Json{{"weights", weights}, {"sets", all}}.dump(1) + "\n";
 }
 
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string share_text(const std::optional<double>& share) {
-  return share ? fmt::format("{:.3f}", *share) : "-";
-}
-
-}  // namespace
-
 std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names) {
   std::string text;
   for (const SetComparison& set : sets) {
@@ -121,8 +111,8 @@ std::string comparison_text(const std::vector<SetComparison>& sets, const std::v
     }
     text +=
         fmt::format("risk: {} of {} items flagged, {} of them wrong; precision {}, recall {} of {} wrong\n\n",
-                    set.risks.items.size(), c.most_common.size(), set.risks.flagged_wrong,
-                    share_text(set.risks.precision), share_text(set.risks.recall), set.risks.wrong);
+                    set.risks.ids.size(), c.most_common.size(), set.risks.flagged_wrong,
+                    figure(set.risks.precision), figure(set.risks.recall), set.risks.wrong);
   }
   return text;
 }
@@ -149,7 +139,7 @@ std::string comparison_json(const std::vector<SetComparison>& sets, const std::v
                    {"first_divergence", value_or_null<Json>(set.consistency.first_divergence)},
                    {"subjects", rows},
                    {"risk",
-                    {{"ids", set.risky_ids},
+                    {{"ids", set.risks.ids},
                      {"flagged_wrong", set.risks.flagged_wrong},
                      {"wrong", set.risks.wrong},
                      {"precision", value_or_null<Json>(set.risks.precision)},

@@ -49,25 +49,15 @@ SubjectComparison compare_subject(const std::string& subject, bool all, const It
   return row;
 }
 
-std::vector<std::string> subjects_of(const ItemSet& set) {
-  std::vector<std::string> subjects;
-  std::map<std::string, bool> seen;
-  for (const Item& item : set.items) {
-    if (!seen[item.subject]) subjects.push_back(item.subject);
-    seen[item.subject] = true;
-  }
-  return subjects;
-}
-
 std::vector<SubjectComparison> compare_subjects(const Runs& runs) {
-  const std::vector<std::string> subjects = subjects_of(*runs.front());
+  const auto subjects = calibrate_subjects(runs.front()->items);  // none where all have one subject
   std::vector<SubjectComparison> rows;
   for (std::size_t run = 1; run < runs.size(); ++run) {
     rows.push_back(compare_subject("all", true, *runs.front(), *runs[run], run));
-    if (subjects.size() < 2) continue;
+    if (subjects.empty()) continue;
     std::vector<double> p;
     const std::size_t begin = rows.size();
-    for (const std::string& subject : subjects) {
+    for (const auto& [subject, figures] : subjects) {
       rows.push_back(compare_subject(subject, false, *runs.front(), *runs[run], run));
       p.push_back(rows.back().p);
     }
@@ -77,26 +67,33 @@ std::vector<SubjectComparison> compare_subjects(const Runs& runs) {
   return rows;
 }
 
-Risks risks_of(const Runs& runs, const Consistency& consistency, const RiskLimits& limits) {
+Risks risks_of(const Runs& runs, const Consistency& consistency) {
   std::map<std::string, std::vector<Prediction>> by_subject;
   for (const ItemSet* run : runs) {
     for (const Item& item : run->items) by_subject[item.subject].push_back(item.prediction);
   }
   std::map<std::string, double> ece;
   for (const auto& [subject, predictions] : by_subject) ece[subject] = measure_calibration(predictions).ece;
-  std::vector<double> confidence, domain;
-  std::vector<bool> wrong;
+  Risks risks;
   for (std::size_t i = 0; i < runs.front()->items.size(); ++i) {
-    double sum = 0;
-    for (const ItemSet* run : runs) sum += run->items[i].prediction.confidence;
-    confidence.push_back(sum / static_cast<double>(runs.size()));
-    domain.push_back(ece[runs.front()->items[i].subject]);
-    wrong.push_back(!runs.front()->items[i].prediction.right);
+    const Item& item = runs.front()->items[i];
+    const std::size_t wrong = item.prediction.right ? 0 : 1;
+    double confidence = 0;
+    for (const ItemSet* run : runs) confidence += run->items[i].prediction.confidence;
+    risks.wrong += wrong;
+    if (consistency.most_common[i] < 0.8 || confidence / static_cast<double>(runs.size()) < 0.8 ||
+        ece[item.subject] < 0.10)
+      continue;
+    risks.ids.push_back(item.id);
+    risks.flagged_wrong += wrong;
   }
-  return find_risks(consistency.most_common, confidence, domain, wrong, limits);
+  const auto hits = static_cast<double>(risks.flagged_wrong);
+  if (!risks.ids.empty()) risks.precision = hits / static_cast<double>(risks.ids.size());
+  if (risks.wrong > 0) risks.recall = hits / static_cast<double>(risks.wrong);
+  return risks;
 }
 
-SetComparison compare_set(const Runs& runs, const RiskLimits& limits) {
+SetComparison compare_set(const Runs& runs) {
   require_same_items(runs);
   SetComparison result;
   result.name = runs.front()->name;
@@ -107,15 +104,13 @@ SetComparison compare_set(const Runs& runs, const RiskLimits& limits) {
   }
   result.consistency = consistency_of(answers);
   result.subjects = compare_subjects(runs);
-  result.risks = risks_of(runs, result.consistency, limits);
-  for (const std::size_t item : result.risks.items) result.risky_ids.push_back(runs.front()->items[item].id);
+  result.risks = risks_of(runs, result.consistency);
   return result;
 }
 
 }  // namespace
 
-std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs,
-                                         const RiskLimits& limits) {
+std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs) {
   if (runs.size() < 2) throw data_error("a comparison needs the items of two runs or more.");
   std::vector<SetComparison> result;
   for (const ItemSet& set : runs.front()) {
@@ -129,7 +124,7 @@ std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>
       }
       of_set.push_back(&*found);
     }
-    result.push_back(compare_set(of_set, limits));
+    result.push_back(compare_set(of_set));
   }
   return result;
 }

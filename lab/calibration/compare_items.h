@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,18 +19,25 @@ struct SubjectComparison {
   double p = 1, holm_p = 1;  // McNemar's exact test, two-sided; Holm over all rows of subjects of this run
 };
 
+// Items at risk: at least 0.8 of the runs agree, their mean confidence is at least 0.8, and the ECE of the subject is at least 0.10.
+// An item is wrong where the first run is.
+struct Risks {
+  std::vector<std::string> ids;
+  std::size_t wrong = 0;  // of all items
+  std::size_t flagged_wrong = 0;
+  std::optional<double> precision, recall;  // absent where nothing is flagged, or nothing is wrong
+};
+
 struct SetComparison {
   std::string name;
   Consistency consistency;
   std::vector<SubjectComparison> subjects;
-  Risks risks;  // an item is wrong where the first run is
-  std::vector<std::string> risky_ids;
+  Risks risks;
 };
 
 // `runs` by run: the same sets with the same items in the same order. The ECE of an item's domain is that of its subject over all
 // runs. Throws data_error that names set and item if they differ, and if there are fewer than two runs.
-std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs,
-                                         const RiskLimits& limits = {});
+std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs);
 
 // `names` of the runs, in their order.
 std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <deque>
 #include <memory>
+#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
@@ -23,10 +24,7 @@ using namespace task_vectors;
 struct MergeArguments {
   std::string base, output, method = "task_arithmetic";
   std::vector<std::string> sources;
-  double scale = 0;
-  bool scaled = false;
-  double keep = 0;
-  bool trimmed = false;
+  std::optional<double> scale, keep;
 };
 
 struct MethodWord {
@@ -60,9 +58,9 @@ void run(const MergeArguments& arguments) {
   const auto& word = *std::ranges::find(method_words, arguments.method, &MethodWord::word);
   MergeOptions options;
   options.method = word.method;
-  options.scale = arguments.scaled ? arguments.scale : word.scale;
-  if (arguments.trimmed) options.keep = arguments.keep;
-  if (arguments.trimmed && options.method != MergeMethod::ties)
+  options.scale = arguments.scale.value_or(word.scale);
+  options.keep = arguments.keep.value_or(options.keep);
+  if (arguments.keep && options.method != MergeMethod::ties)
     throw config_error("--keep is of the method ties alone; leave it out.");
   require_new_file(arguments.output);
   const Model base = open_model(arguments.base);
@@ -101,20 +99,15 @@ void add_vectors_merge(CLI::App& vectors) {
   for (const MethodWord& method : method_words) words.emplace_back(method.word);
   command->add_option("--method", arguments->method, "Method (default: task_arithmetic)")
       ->check(CLI::IsMember(words));
-  CLI::Option* scale = command->add_option(
-      "--scale", arguments->scale,
-      "Factor of the sum of differences (default: 0.3), or of the result of ties or average "
-      "(default: 1)");
-  CLI::Option* keep = command->add_option(
-      "--keep", arguments->keep, "ties: kept share of each model's largest differences (default: 0.2)");
+  command->add_option("--scale", arguments->scale,
+                      "Factor of the sum of differences (default: 0.3), or of the result of ties or average "
+                      "(default: 1)");
+  command->add_option("--keep", arguments->keep,
+                      "ties: kept share of each model's largest differences (default: 0.2)");
   command->add_option("--out", arguments->output, "Weights file to write (.safetensors)")
       ->required()
       ->type_name("FILE");
-  command->callback([arguments, scale, keep] {
-    arguments->scaled = scale->count() > 0;
-    arguments->trimmed = keep->count() > 0;
-    run(*arguments);
-  });
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace mulligan

@@ -7,7 +7,6 @@
 
 #include "framework/checkpoint/float_formats.h"
 #include "framework/core/error.h"
-#include "framework/core/sha256.h"
 #include "framework/data/data_identity.h"
 #include "framework/run/weights.h"
 
@@ -48,20 +47,11 @@ Model open_model(const fs::path& path) {
   model.name = name_of(path, file_path);
   model.source = path.string();
   model.metadata = file->metadata();
-  model.sha256 = tensors_sha256(file->tensors());
-  const auto written = model.metadata.find(tensors_sha256_key);
-  if (written != model.metadata.end() && written->second != model.sha256) {
-    throw data_error(
-        "the weights file '{}' is damaged: its tensors do not have the sha256 {} that it was written with; "
-        "copy it again or train again",
-        file_path.string(), short_digest(written->second));
-  }
+  model.sha256 = checked_digest(*file);
+  if (model.sha256.empty()) model.sha256 = tensors_sha256(file->tensors());
   if (file->tensors().empty()) throw data_error("'{}' holds no tensors.", file_path.string());
   for (const StoredTensor& tensor : file->tensors()) {
-    if (!is_weight_format(tensor.type)) {
-      throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file_path.string(),
-                       tensor.name, stored_name(tensor.type));
-    }
+    require_weight_format(file_path, tensor);
     model.parameters.push_back({tensor.name, tensor.shape});
   }
   std::ranges::sort(model.parameters, {}, &Parameter::name);

@@ -89,15 +89,8 @@ void pack_parameter(const Model& base, const std::vector<Model>& models, std::si
 
 TaskVectors pack(const Model& base, const std::vector<Model>& models, const PackOptions& options) {
   check(models, options);
-  if (!is_utf8(base.source)) throw config_error("'{}' is not a path in UTF-8; rename it.", base.source);
-  TaskVectors vectors{base.name,
-                      base.sha256,
-                      std::filesystem::absolute(base.source).lexically_normal().string(),
-                      options.bits,
-                      options.base_bits,
-                      base.parameters,
-                      {},
-                      {}};
+  if (!is_utf8(base.name)) throw config_error("'{}' is not a path in UTF-8; rename it.", base.source);
+  TaskVectors vectors{base.name, base.sha256, options.bits, options.base_bits, base.parameters, {}, {}};
   for (const Model& model : models) {
     require_same_parameters(base, model);
     vectors.tasks.push_back({model.name, model.sha256, 0, model.metadata, {}});

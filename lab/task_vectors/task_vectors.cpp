@@ -8,7 +8,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
-#include "framework/run/weights.h"
 
 namespace mulligan::task_vectors {
 
@@ -67,27 +66,6 @@ Model unpacked(const TaskVectors& vectors, const std::string& source, const Mode
     return weights;
   };
   return model;
-}
-
-void load_task(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task,
-               TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-  const Model model = unpacked(vectors, source, base, task);
-  const auto place_of = [&](const ParameterSpec& spec) {
-    const TensorType& type = spec.type;
-    return std::ranges::find(model.parameters,
-                             Parameter{spec.name, {type.dims.begin(), type.dims.begin() + type.rank}});
-  };
-  const bool all = std::ranges::none_of(layouts, [&](const ParameterLayout& layout) {
-    return place_of(layout.spec) == model.parameters.end();
-  });
-  if (!all || layouts.size() != model.parameters.size()) {
-    throw data_error(
-        "the configured model has other parameters than '{}'; use the configuration of its runs.", source);
-  }
-  for (const ParameterLayout& layout : layouts) {
-    const auto index = place_of(layout.spec) - model.parameters.begin();
-    upload_master(store, layout, model.values(static_cast<std::size_t>(index)));
-  }
 }
 
 }  // namespace mulligan::task_vectors

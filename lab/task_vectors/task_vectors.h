@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "framework/run/loaded_model.h"
 #include "lab/task_vectors/bit_packing.h"
 #include "lab/task_vectors/model_file.h"
 
@@ -37,7 +36,6 @@ struct Task {
 
 struct TaskVectors {
   std::string base_name, base_sha256;  // tensors_sha256 of the base
-  std::string base_path;               // where it lay, absolute; kept relative to the file
   int bits = 4;                        // of the tasks
   int base_bits = 0;                   // of the mean; 0: TVQ, without one
   std::vector<Parameter> parameters;   // sorted by name
@@ -60,11 +58,6 @@ void require_base(const TaskVectors& vectors, const std::string& source, const M
 // is rounded to f32 (add_codes). `vectors` must outlive the model. Throws
 // data_error for another base, or if a sum is not finite.
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
-
-// Fills the masters of `layouts` with the weights of a task; `source` names the file. The bits are those of unpacked(), rounded once
-// more if a master is bf16. Throws data_error if the base is another, or if the model of `layouts` has other parameters.
-void load_task(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task,
-               TensorStore& store, const std::vector<ParameterLayout>& layouts);
 
 struct PackOptions {
   int bits = 4;       // of each task, 2 to 8

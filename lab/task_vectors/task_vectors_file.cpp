@@ -22,13 +22,11 @@ void describe(Fields& f, Task& task) {
   f("metadata", task.metadata);
 }
 
-// Without codes. The base's path is relative to the file.
+// Without codes.
 template <typename Fields>
 void describe(Fields& f, TaskVectors& v) {
   f("bits", v.bits)("base_bits", v.base_bits);
-  f.object("base", [&](auto& base) {
-    base("name", v.base_name)("tensors_sha256", v.base_sha256)("path", v.base_path);
-  });
+  f.object("base", [&](auto& base) { base("name", v.base_name)("tensors_sha256", v.base_sha256); });
   f("parameters", v.parameters)("tasks", v.tasks);
 }
 
@@ -51,18 +49,6 @@ void for_parts(Vectors& vectors, Visit&& visit) {
   if (vectors.base_bits > 0) visit("mean", vectors.mean, vectors.base_bits);
   for (std::size_t task = 0; task < vectors.tasks.size(); ++task)
     visit(std::to_string(task), vectors.tasks[task].tensors, vectors.bits);
-}
-
-// The base's place relative to the file's, so that both may move together.
-std::string relative_base(const TaskVectors& vectors, const std::filesystem::path& file) {
-  if (vectors.base_path.empty()) return {};
-  const auto folder = std::filesystem::absolute(file).lexically_normal().parent_path();
-  return std::filesystem::path(vectors.base_path).lexically_relative(folder).string();
-}
-
-std::string absolute_base(const std::string& relative, const std::filesystem::path& file) {
-  if (relative.empty()) return {};
-  return (std::filesystem::absolute(file).parent_path() / relative).lexically_normal().string();
 }
 
 class Reader {
@@ -102,7 +88,6 @@ class Reader {
     } catch (const std::invalid_argument& error) {
       require(false, fmt::format("its description is not as mulligan writes it ({})", error.what()));
     }
-    vectors.base_path = absolute_base(vectors.base_path, file_.path());
     const auto allowed = [](int bits) { return bits >= fewest_bits && bits <= most_bits; };
     require(allowed(vectors.bits) && (vectors.base_bits == 0 || allowed(vectors.base_bits)),
             "its codes have bits outside of 2 to 8");
@@ -184,14 +169,8 @@ std::size_t write_task_vectors(const std::filesystem::path& path, const TaskVect
                        {static_cast<std::int64_t>(codes.size()), 2},
                        std::as_bytes(std::span(numbers))});
   });
-  TaskVectors header{vectors.base_name,
-                     vectors.base_sha256,
-                     relative_base(vectors, path),
-                     vectors.bits,
-                     vectors.base_bits,
-                     vectors.parameters,
-                     {},
-                     {}};
+  TaskVectors header{
+      vectors.base_name, vectors.base_sha256, vectors.bits, vectors.base_bits, vectors.parameters, {}, {}};
   for (const Task& task : vectors.tasks)
     header.tasks.push_back({task.name, task.sha256, task.largest_error, task.metadata, {}});
   write_safetensors(path, tensors,

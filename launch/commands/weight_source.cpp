@@ -7,7 +7,6 @@
 #include "framework/core/error.h"
 #include "framework/core/mapped_file.h"
 #include "framework/run/weights.h"
-#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
@@ -48,8 +47,6 @@ WeightSource open_weights(const std::string& name, const RunOptions& options) {
   const fs::path path = name;
   const bool exists = fs::exists(path);
   if (exists && !fs::is_directory(path) && is_artifact(path)) return from_artifact(path, options);
-  for (const auto& other : program_parts().other_weights)
-    if (auto source = other(name, options)) return std::move(*source);
   if (!exists) {
     throw data_error("'{}' does not exist; give an artifact, a run directory or a weights file.", name);
   }

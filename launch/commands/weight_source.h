@@ -22,7 +22,7 @@ std::string configuration_of(const RunOptions& options, const std::filesystem::p
                              const std::string& name);
 
 // A run directory and an artifact have both weights and configuration. For a weights file, --config names the configuration,
-// else the one next to it. Other names are for ProgramParts::other_weights. Throws data_error or config_error.
+// else the one next to it. Throws data_error or config_error.
 WeightSource open_weights(const std::string& path, const RunOptions& options);
 
 }  // namespace mulligan

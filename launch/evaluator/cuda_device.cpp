@@ -1,5 +1,4 @@
 // The cuda backend of an evaluation: a GPU, kernels compiled there or taken from the cache, and none in another's place.
-#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/compile/kernel_file_choice.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 #include "plugins/backends/cuda/make_device.h"
@@ -18,7 +17,5 @@ std::optional<KernelFile> kernel_file_for(const CompilerOptions&, const std::str
 const CompiledFunction* KernelFile::find(const FunctionSource&) const {
   return nullptr;
 }
-// The functions are those of the sources next to the launches.
-void require_parameters(const char*, const std::string&, const mlg_cuda_launch&) {}
 
 }  // namespace mulligan::cuda

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "optimizers/common/momentum.h"
 #include "optimizers/common/newton_schulz.h"
 
 namespace mulligan::optimizers {
@@ -97,6 +98,19 @@ class Directions {
   std::string optimizer_;
   DirectionConfig config_;
   std::vector<Quintic> polynomials_;
+};
+
+// What plugins of matrices have in common.
+class MatrixOptimizer : public sdk::Optimizer {
+ public:
+  MatrixOptimizer(const char* name, const DirectionConfig& config) : directions_(name, config) {}
+  std::uint32_t scalar_count() const override { return matrix_scalar_count; }
+  void scalars(const sdk::Step& step, std::span<float> values) const override {
+    directions_.scalars(step, values);
+  }
+
+ protected:
+  Directions directions_;
 };
 
 // sqrt(max(1, r/c)): by what an orthogonalised [r, c] counts more.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "optimizers/common/matrix_shape.h"
+
 namespace mulligan::optimizers {
 namespace {
 
@@ -56,47 +58,37 @@ void MatrixMomentum::check(const sdk::CallChecks& call) {
 }
 
 std::size_t MatrixMomentum::workspace_bytes(const sdk::CallChecks& call) {
-  const int rank = call.tensor(gradient).rank;
-  const std::int64_t columns = call.dim(gradient, rank - 1);
-  return columns > 0 ? static_cast<std::size_t>(call.size(gradient) / columns) * sizeof(float) : 0;
+  return static_cast<std::size_t>(MatrixShape::of(call, gradient).all_rows()) * sizeof(float);
 }
 
 void MatrixMomentum::run(const sdk::Launch& call) {
-  const int rank = call.tensor(gradient).rank;
-  const std::int64_t columns = call.dim(gradient, rank - 1), rows = call.dim(gradient, rank - 2);
-  const std::int64_t matrices = rank == 3 ? call.dim(gradient, 0) : 1;
+  const MatrixShape shape = MatrixShape::of(call, gradient);
+  const std::int64_t columns = shape.columns, rows = shape.rows;
   const float momentum = call.data<float>(scalars)[matrix_momentum];
   const bool look_ahead = call.flag(nesterov), rows_to_one = call.flag(row_normalize),
              matrix_to_one = call.flag(normalize);
   float scale = call.has(gradient_scale) ? *call.data<const float>(gradient_scale) : 1.0f;
   if (call.flag(mean)) scale *= 1.0f - momentum;
-  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, columns));
   float* factors = call.workspace<float>();
 
   sdk::dispatch_master(call.dtype(momentum_buffer), [&]<typename Buffer>() {
     sdk::dispatch_master(call.dtype(direction), [&]<typename Direction>() {
       Direction* u = call.data<Direction>(direction);
-      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const std::int64_t at = row * columns;
-          factors[row] =
-              momentum_row(scale, momentum, look_ahead, columns, call.data<const float>(gradient) + at,
-                           call.data<Buffer>(momentum_buffer) + at, u + at);
-        }
+      call.for_each(shape.all_rows(), shape.grain(), [&](std::int64_t row) {
+        const std::int64_t at = row * columns;
+        factors[row] =
+            momentum_row(scale, momentum, look_ahead, columns, call.data<const float>(gradient) + at,
+                         call.data<Buffer>(momentum_buffer) + at, u + at);
       });
       if (!rows_to_one && !matrix_to_one) return;
-      call.parallel_for(matrices, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t matrix = begin; matrix < end; ++matrix) {
-          rows_to_factors(factors + matrix * rows, rows, rows_to_one, matrix_to_one);
-        }
+      call.for_each(shape.matrices, 1, [&](std::int64_t matrix) {
+        rows_to_factors(factors + matrix * rows, rows, rows_to_one, matrix_to_one);
       });
-      call.parallel_for(matrices * rows, grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          Direction* values = u + row * columns;
-          const float factor = factors[row];
-          for (std::int64_t j = 0; j < columns; ++j) {
-            values[j] = Direction(static_cast<float>(values[j]) * factor);
-          }
+      call.for_each(shape.all_rows(), shape.grain(), [&](std::int64_t row) {
+        Direction* values = u + row * columns;
+        const float factor = factors[row];
+        for (std::int64_t j = 0; j < columns; ++j) {
+          values[j] = Direction(static_cast<float>(values[j]) * factor);
         }
       });
     });

@@ -118,22 +118,17 @@ void RadiusStep::run(const sdk::Launch& call) {
   sdk::dispatch_master(call.dtype(direction), [&]<typename Direction>() {
     sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
       const auto for_rows = [&](auto&& body) {
-        call.parallel_for(shape.all_rows(), shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t row = begin; row < end; ++row) {
-            body(rows[row], call.data<const Direction>(direction) + row * shape.columns,
-                 call.data<Master>(master) + row * shape.columns);
-          }
+        call.for_each(shape.all_rows(), shape.grain(), [&](std::int64_t row) {
+          body(rows[row], call.data<const Direction>(direction) + row * shape.columns,
+               call.data<Master>(master) + row * shape.columns);
         });
       };
       for_rows([&](RadiusRow& row, const Direction* from, const Master* to) {
         row = {};
         row.sums = row_sums(scaled, shape.columns, from, to);
       });
-      call.parallel_for(shape.matrices, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t matrix = begin; matrix < end; ++matrix) {
-          settle(call, rows + matrix * shape.rows, shape.rows, rate);
-        }
-      });
+      call.for_each(shape.matrices, 1,
+                    [&](std::int64_t matrix) { settle(call, rows + matrix * shape.rows, shape.rows, rate); });
       for_rows([&](const RadiusRow& row, const Direction* from, Master* to) {
         step_row(row, static_cast<float>(scaled), cautious, shape.columns, from, to);
       });

@@ -24,16 +24,14 @@ std::size_t GramNorm::workspace_bytes(const sdk::CallChecks& call) {
 void GramNorm::run(const sdk::Launch& call) {
   const MatrixShape shape = MatrixShape::of(call, gram);
   double* sums = call.workspace<double>();
-  call.parallel_for(shape.all_rows(), shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const float* values = call.data<const float>(gram) + row * shape.columns;
-      double sum = 0.0;
-      for (std::int64_t j = 0; j < shape.columns; ++j) {
-        const auto value = static_cast<double>(values[j]);
-        sum += value * value;
-      }
-      sums[row] = sum;
+  call.for_each(shape.all_rows(), shape.grain(), [&](std::int64_t row) {
+    const float* values = call.data<const float>(gram) + row * shape.columns;
+    double sum = 0.0;
+    for (std::int64_t j = 0; j < shape.columns; ++j) {
+      const auto value = static_cast<double>(values[j]);
+      sum += value * value;
     }
+    sums[row] = sum;
   });
   for (std::int64_t matrix = 0; matrix < shape.matrices; ++matrix) {
     double sum = 0.0;
@@ -56,13 +54,11 @@ void DivideByNorm::run(const sdk::Launch& call) {
   const auto least = call.number(floor);
   sdk::dispatch_master(call.dtype(x), [&]<typename X>() {
     sdk::dispatch_master(call.dtype(y), [&]<typename Y>() {
-      call.parallel_for(shape.all_rows(), shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const float divisor = std::max(call.data<const float>(norm)[row / shape.rows], least);
-          const X* from = call.data<const X>(x) + row * shape.columns;
-          Y* to = call.data<Y>(y) + row * shape.columns;
-          for (std::int64_t j = 0; j < shape.columns; ++j) to[j] = Y(static_cast<float>(from[j]) / divisor);
-        }
+      call.for_each(shape.all_rows(), shape.grain(), [&](std::int64_t row) {
+        const float divisor = std::max(call.data<const float>(norm)[row / shape.rows], least);
+        const X* from = call.data<const X>(x) + row * shape.columns;
+        Y* to = call.data<Y>(y) + row * shape.columns;
+        for (std::int64_t j = 0; j < shape.columns; ++j) to[j] = Y(static_cast<float>(from[j]) / divisor);
       });
     });
   });

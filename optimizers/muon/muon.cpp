@@ -14,7 +14,7 @@ struct MuonConfig : DirectionConfig {
   double weight_decay = 0.0;
 };
 
-class Muon : public sdk::Optimizer {
+class Muon : public MatrixOptimizer {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary =
@@ -43,9 +43,7 @@ class Muon : public sdk::Optimizer {
       kernel_as(matrix_momentum_cuda, "muon_momentum"),      kernel_as(gram_norm_cuda, "muon_gram_norm"),
       kernel_as(divide_by_norm_cuda, "muon_divide_by_norm"), muon_update_cuda};
 
-  explicit Muon(const MuonConfig& config) : directions_("muon", config), config_(config) {}
-
-  std::uint32_t scalar_count() const override { return matrix_scalar_count; }
+  explicit Muon(const MuonConfig& config) : MatrixOptimizer("muon", config), config_(config) {}
 
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
@@ -55,10 +53,6 @@ class Muon : public sdk::Optimizer {
   void record_update(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters, sdk::Value scalars,
                      const sdk::Update& update) override {
     record_joined(recorder, parameters, scalars, update, true);
-  }
-
-  void scalars(const sdk::Step& step, std::span<float> values) const override {
-    directions_.scalars(step, values);
   }
 
  private:
@@ -79,7 +73,6 @@ class Muon : public sdk::Optimizer {
     }
   }
 
-  Directions directions_;
   MuonConfig config_;
 };
 

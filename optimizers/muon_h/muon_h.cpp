@@ -8,7 +8,7 @@
 namespace mulligan::optimizers {
 namespace {
 
-class MuonH : public sdk::Optimizer {
+class MuonH : public MatrixOptimizer {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary =
@@ -19,9 +19,7 @@ class MuonH : public sdk::Optimizer {
       cpu_kernel_as<MatrixMomentum>("muon_h_momentum"), cpu_kernel_as<RadiusStep>("muon_h_step"),
       kernel_as(matrix_momentum_cuda, "muon_h_momentum"), kernel_as(radius_step_cuda, "muon_h_step")};
 
-  explicit MuonH(const ArenaDirectionConfig& config) : directions_("muon_h", config) {}
-
-  std::uint32_t scalar_count() const override { return matrix_scalar_count; }
+  explicit MuonH(const ArenaDirectionConfig& config) : MatrixOptimizer("muon_h", config) {}
 
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
@@ -32,13 +30,6 @@ class MuonH : public sdk::Optimizer {
                          {.floor = UpdateFloor::equal, .pin = RadiusPin::fixed, .eps = 1e-10});
     }
   }
-
-  void scalars(const sdk::Step& step, std::span<float> values) const override {
-    directions_.scalars(step, values);
-  }
-
- private:
-  Directions directions_;
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ struct NormuonConfig : ArenaDirectionConfig {
   double weight_decay = 0.0;
 };
 
-class Normuon : public sdk::Optimizer {
+class Normuon : public MatrixOptimizer {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary =
@@ -32,9 +32,7 @@ class Normuon : public sdk::Optimizer {
                                               normuon_factors_cuda,
                                               normuon_apply_cuda};
 
-  explicit Normuon(const NormuonConfig& config) : directions_("normuon", config), config_(config) {}
-
-  std::uint32_t scalar_count() const override { return matrix_scalar_count; }
+  explicit Normuon(const NormuonConfig& config) : MatrixOptimizer("normuon", config), config_(config) {}
 
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
@@ -55,12 +53,7 @@ class Normuon : public sdk::Optimizer {
     }
   }
 
-  void scalars(const sdk::Step& step, std::span<float> values) const override {
-    directions_.scalars(step, values);
-  }
-
  private:
-  Directions directions_;
   NormuonConfig config_;
 };
 

@@ -78,20 +78,16 @@ void NormuonFactors::run(const sdk::Launch& call) {
   sdk::dispatch_master(call.dtype(direction), [&]<typename T>() {
     constexpr std::int64_t kPiece = 64;
     const std::int64_t pieces = (lines + kPiece - 1) / kPiece;
-    call.parallel_for(shape.matrices * pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t piece = begin; piece < end; ++piece) {
-        const std::int64_t matrix = piece / pieces, line = piece % pieces * kPiece;
-        line_squares(call.data<const T>(direction) + matrix * shape.elements(), shape, line,
-                     std::min(lines, line + kPiece), sums + matrix * lines);
-      }
+    call.for_each(shape.matrices * pieces, 1, [&](std::int64_t piece) {
+      const std::int64_t matrix = piece / pieces, line = piece % pieces * kPiece;
+      line_squares(call.data<const T>(direction) + matrix * shape.elements(), shape, line,
+                   std::min(lines, line + kPiece), sums + matrix * lines);
     });
   });
-  call.parallel_for(shape.matrices, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t matrix = begin; matrix < end; ++matrix) {
-      settle_lines(sums + matrix * lines, lines, length, call.attribute(beta2), call.attribute(scale),
-                   call.data<float>(second_moment) + matrix * lines,
-                   call.data<float>(factors) + matrix * lines);
-    }
+  call.for_each(shape.matrices, 1, [&](std::int64_t matrix) {
+    settle_lines(sums + matrix * lines, lines, length, call.attribute(beta2), call.attribute(scale),
+                 call.data<float>(second_moment) + matrix * lines,
+                 call.data<float>(factors) + matrix * lines);
   });
 }
 
@@ -116,15 +112,13 @@ void NormuonApply::run(const sdk::Launch& call) {
   const float* f = call.data<const float>(factors);
   sdk::dispatch_master(call.dtype(direction), [&]<typename Direction>() {
     sdk::dispatch_master(call.dtype(master), [&]<typename Master>() {
-      call.parallel_for(shape.all_rows(), shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t row = begin; row < end; ++row) {
-          const Direction* o = call.data<const Direction>(direction) + row * shape.columns;
-          Master* p = call.data<Master>(master) + row * shape.columns;
-          const float* of_columns = f + row / shape.rows * shape.columns;
-          for (std::int64_t j = 0; j < shape.columns; ++j) {
-            const float factor = tall ? f[row] : of_columns[j];
-            p[j] = Master(static_cast<float>(p[j]) * decay - step_size * (factor * static_cast<float>(o[j])));
-          }
+      call.for_each(shape.all_rows(), shape.grain(), [&](std::int64_t row) {
+        const Direction* o = call.data<const Direction>(direction) + row * shape.columns;
+        Master* p = call.data<Master>(master) + row * shape.columns;
+        const float* of_columns = f + row / shape.rows * shape.columns;
+        for (std::int64_t j = 0; j < shape.columns; ++j) {
+          const float factor = tall ? f[row] : of_columns[j];
+          p[j] = Master(static_cast<float>(p[j]) * decay - step_size * (factor * static_cast<float>(o[j])));
         }
       });
     });

@@ -19,8 +19,7 @@ void check_square(const sdk::CallChecks& call, std::uint32_t argument) {
 }
 
 void check_order(const sdk::CallChecks& call, std::uint32_t order, std::int64_t count) {
-  call.dtype(order, {MLG_I32});
-  call.shape(order, {count});
+  call.i32(order, {count});
 }
 
 void check_scalars(const sdk::CallChecks& call, std::uint32_t argument) {
@@ -54,13 +53,10 @@ void orthogonalise_rows(const sdk::Launch& call, double* rows, std::int64_t n) {
   for (int sweep = 0; sweep < SoapEigenvectors::sweeps; ++sweep) {
     std::atomic<bool> turned = false;
     for (std::int64_t round = 0; round < even - 1; ++round) {
-      call.parallel_for(even / 2, std::max<std::int64_t>(1, 8192 / n),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t index = begin; index < end; ++index) {
-                            const auto [a, b] = JacobiPair::of(even, round, index);
-                            if (std::max(a, b) < n && turn(rows + a * n, rows + b * n, n)) turned = true;
-                          }
-                        });
+      call.for_each(even / 2, std::max<std::int64_t>(1, 8192 / n), [&](std::int64_t index) {
+        const auto [a, b] = JacobiPair::of(even, round, index);
+        if (std::max(a, b) < n && turn(rows + a * n, rows + b * n, n)) turned = true;
+      });
     }
     if (!turned) return;
   }
@@ -95,21 +91,17 @@ void SoapSort::run(const sdk::Launch& call) {
   const MatrixShape shape = MatrixShape::of(call, basis);
   const std::int64_t n = shape.rows;
   double* values = call.workspace<double>();
-  call.parallel_for(n, shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const float *a = call.data<const float>(basis) + row * n,
-                  *b = call.data<const float>(projected) + row * n;
-      double sum = 0;
-      for (std::int64_t j = 0; j < n; ++j) sum += static_cast<double>(a[j]) * static_cast<double>(b[j]);
-      values[row] = sortable(sum);
-    }
+  call.for_each(n, shape.grain(), [&](std::int64_t row) {
+    const float *a = call.data<const float>(basis) + row * n,
+                *b = call.data<const float>(projected) + row * n;
+    double sum = 0;
+    for (std::int64_t j = 0; j < n; ++j) sum += static_cast<double>(a[j]) * static_cast<double>(b[j]);
+    values[row] = sortable(sum);
   });
-  call.parallel_for(n, shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t rank = rank_of(values, n, row);
-      call.data<std::int32_t>(order)[rank] = static_cast<std::int32_t>(row);
-      std::copy_n(call.data<const float>(projected) + row * n, n, call.data<float>(sorted) + rank * n);
-    }
+  call.for_each(n, shape.grain(), [&](std::int64_t row) {
+    const std::int64_t rank = rank_of(values, n, row);
+    call.data<std::int32_t>(order)[rank] = static_cast<std::int32_t>(row);
+    std::copy_n(call.data<const float>(projected) + row * n, n, call.data<float>(sorted) + rank * n);
   });
 }
 
@@ -125,12 +117,10 @@ void SoapPermute::run(const sdk::Launch& call) {
   const MatrixShape shape = MatrixShape::of(call, x);
   const auto *from_row = call.data<const std::int32_t>(row_order),
              *from_column = call.data<const std::int32_t>(column_order);
-  call.parallel_for(shape.rows, shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const float* from = call.data<const float>(x) + from_row[row] * shape.columns;
-      float* to = call.data<float>(permuted) + row * shape.columns;
-      for (std::int64_t j = 0; j < shape.columns; ++j) to[j] = from[from_column[j]];
-    }
+  call.for_each(shape.rows, shape.grain(), [&](std::int64_t row) {
+    const float* from = call.data<const float>(x) + from_row[row] * shape.columns;
+    float* to = call.data<float>(permuted) + row * shape.columns;
+    for (std::int64_t j = 0; j < shape.columns; ++j) to[j] = from[from_column[j]];
   });
 }
 

@@ -36,7 +36,7 @@ struct SoapMuonConfig : ArenaDirectionConfig {
   double cautious_decay = 0.025;
 };
 
-class SoapMuon : public sdk::Optimizer {
+class SoapMuon : public MatrixOptimizer {
  public:
   static constexpr const char* version = "1.0";
   static constexpr const char* summary =
@@ -109,7 +109,7 @@ class SoapMuon : public sdk::Optimizer {
                                               sdk::cpu_kernel<SoapIdentity>(),
                                               soap_identity_cuda};
 
-  explicit SoapMuon(const SoapMuonConfig& config) : directions_("soap_muon", config), config_(config) {
+  explicit SoapMuon(const SoapMuonConfig& config) : MatrixOptimizer("soap_muon", config), config_(config) {
     if (config.trust_fade_until < config.trust_floor_until) {
       throw sdk::Error(
           "optimizer soap_muon: trust_fade_until lies before trust_floor_until; raise it, or lower the other");
@@ -124,7 +124,7 @@ class SoapMuon : public sdk::Optimizer {
   }
 
   void scalars(const sdk::Step& step, std::span<float> values) const override {
-    directions_.scalars(step, values);
+    MatrixOptimizer::scalars(step, values);
     const std::int64_t done = step.step - 1;
     values[soap_first] = done == 0 ? 1.0f : 0.0f;
     values[soap_trust_floor] = static_cast<float>(trust_floor(done));
@@ -209,7 +209,6 @@ class SoapMuon : public sdk::Optimizer {
     return with_norm_of_raw(blended);
   }
 
-  Directions directions_;
   SoapMuonConfig config_;
 };
 

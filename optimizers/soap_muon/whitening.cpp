@@ -67,11 +67,9 @@ void SoapKeepNorm::run(const sdk::Launch& call) {
   const bool first = call.data<const float>(scalars)[soap_first] != 0;
   const float factor =
       std::max(*call.data<const float>(raw_norm), 1e-8f) / std::max(*call.data<const float>(x_norm), 1e-8f);
-  call.parallel_for(call.size(raw), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      call.data<float>(result)[i] =
-          first ? call.data<const float>(raw)[i] : call.data<const float>(x)[i] * factor;
-    }
+  call.for_each(call.size(raw), kGrain, [&](std::int64_t i) {
+    call.data<float>(result)[i] =
+        first ? call.data<const float>(raw)[i] : call.data<const float>(x)[i] * factor;
   });
 }
 
@@ -92,16 +90,14 @@ void SoapTrust::run(const sdk::Launch& call) {
   TrustSums* rows = call.workspace<TrustSums>();
   const float *r = call.data<const float>(raw), *w = call.data<const float>(white),
               *g = call.data<const float>(gradient);
-  call.parallel_for(shape.rows, shape.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      TrustSums own{};
-      for (std::int64_t i = row * shape.columns; i < (row + 1) * shape.columns; ++i) {
-        const double a = r[i], b = w[i], c = g[i];
-        const double terms[sums] = {a * a, b * b, c * c, b * a, b * c, a * c};
-        for (int k = 0; k < sums; ++k) own[k] += terms[k];
-      }
-      rows[row] = own;
+  call.for_each(shape.rows, shape.grain(), [&](std::int64_t row) {
+    TrustSums own{};
+    for (std::int64_t i = row * shape.columns; i < (row + 1) * shape.columns; ++i) {
+      const double a = r[i], b = w[i], c = g[i];
+      const double terms[sums] = {a * a, b * b, c * c, b * a, b * c, a * c};
+      for (int k = 0; k < sums; ++k) own[k] += terms[k];
     }
+    rows[row] = own;
   });
   TrustSums all{};
   for (std::int64_t row = 0; row < shape.rows; ++row) {
@@ -112,9 +108,8 @@ void SoapTrust::run(const sdk::Launch& call) {
   const float t = std::min(std::max(free, values[soap_trust_floor]), values[soap_trust_cap]);
   call.data<float>(gate)[0] = free;
   call.data<float>(gate)[1] = t;
-  call.parallel_for(call.size(raw), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) call.data<float>(blended)[i] = r[i] + t * (w[i] - r[i]);
-  });
+  call.for_each(call.size(raw), kGrain,
+                [&](std::int64_t i) { call.data<float>(blended)[i] = r[i] + t * (w[i] - r[i]); });
 }
 
 }  // namespace mulligan::optimizers

@@ -49,7 +49,7 @@ TEST_F(CompileCacheTest, EightProcessesAtOnce) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      const std::string got = CompileCache(cache()).get("key", [&] {
+      const std::optional<std::string> got = CompileCache(cache()).get("key", [&] {
         std::ofstream(counter, std::ios::app) << "x";
         usleep(50000);
         return value;
@@ -69,14 +69,16 @@ TEST_F(CompileCacheTest, EightProcessesAtOnce) {
 TEST_F(CompileCacheTest, WhoFindsAnotherAtWorkCanDoSomethingElseFirst) {
   CompileCache first(cache()), second(cache());
   int others = 0;
-  const std::string value = first.get("key", [&] {
-    EXPECT_EQ(second.get_unless_made_elsewhere("key", fails), std::nullopt);
-    EXPECT_EQ(second.get_unless_made_elsewhere("other key", [] { return "other"; }), "other");
+  const std::optional<std::string> value = first.get("key", [&] {
+    EXPECT_EQ(second.get("key", fails, false), std::nullopt);
+    EXPECT_EQ(second.get(
+                  "other key", [] { return "other"; }, false),
+              "other");
     ++others;
     return "value";
   });
   EXPECT_EQ(others, 1);
-  EXPECT_EQ(second.get_unless_made_elsewhere("key", fails), value);
+  EXPECT_EQ(second.get("key", fails, false), value);
   EXPECT_EQ(first.get("other key", fails), "other");
 }
 

@@ -4,14 +4,11 @@
 namespace mulligan::kernel_test {
 
 BackendUnderTest backend_under_test(int variant) {
-  const bool in_parts =
-      variant == 2 && test_device() == "emulated";  // a GPU's library may add up in another order
   const char* orders[] = {"\"forward\"", "\"reverse\"", "\"interleaved\""};
   return {plugin_file("cuda"),
           MULLIGAN_KERNEL_PLUGINS,
           {{"device", '"' + test_device() + '"'},
            {"attention", "\"own\""},
-           {"activation_rows", in_parts ? "8" : "0"},
            {"emulated_order", orders[(variant - 1) % 3]}},
           false};
 }

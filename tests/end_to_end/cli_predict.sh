@@ -40,10 +40,8 @@ for plain, joined in zip(one["phases"], fused["phases"]):
 for fast, slower in zip(one["phases"], slow["phases"]):
     assert fast["launches"] == slower["launches"] and fast["predicted_step_seconds"] < slower["predicted_step_seconds"]
 PYTHON
-check_contains "backend.activation_rows: parts of the MLP's products are counted" "375 calls, 1,126 launches" \
-  "$(predict --set backend.plugin=cuda --set backend.activation_rows=6144 --set train.micro_batches=1 --set train.tokens_per_step=98304)"
-check_refused "a key of the cuda backend where [backend] names another" 2 "unknown key 'backend.activation_rows'" \
-  profile "$record" --predict --set backend.activation_rows=6144
+check_refused "a key of the cuda backend where [backend] names another" 2 "unknown key 'backend.require_library'" \
+  profile "$record" --predict --set backend.require_library=true
 printf 'extends = "%s"\n[[backend.kernels]]\nmatch = "softcap_ce_fwd"\npath = "none.ptx"\n' "$record" >rows.toml
 check_refused "rows of kernels where [backend] names another" 2 "set backend.plugin=cuda" profile rows.toml --predict
 rm rows.toml

@@ -28,12 +28,13 @@ def score(context, backend, weights):
 def task_vectors(context, detail):
     trained(context, "cpu", "fp32", steps_of(context))
     base, models = context.run_folder("cpu_fp32"), [tuned(context, number) for number in (1, 2)]
-    packed, merged = context.scratch / "vectors.safetensors", {}
+    packed, unpacked, merged = context.scratch / "vectors.safetensors", context.scratch / "unpacked.safetensors", {}
     context.mulligan("vectors", "pack", base, *models, "--bits", 4, "--out", packed)
+    context.mulligan("vectors", "unpack", packed, base, "--task", "tuned_1", "--out", unpacked)
     for name, sources in (("f32", models), ("tvq4", [packed])):
         merged[name] = context.scratch / f"merged_{name}.safetensors"
         context.mulligan("vectors", "merge", base, *sources, "--method", "average", "--out", merged[name])
-    ours, cpu = (score(context, backend, f"{packed}@tuned_1") for backend in ("cuda", "cpu"))
+    ours, cpu = (score(context, backend, unpacked) for backend in ("cuda", "cpu"))
     exact, four = (score(context, "cuda", merged[name]) for name in ("f32", "tvq4"))
     figures = context.partial = {"bytes": packed.stat().st_size, "unpacked": ours, "cpu": cpu, "merged_f32": exact,
                                  "merged_4_bit": four}

@@ -121,15 +121,6 @@ rows.row("step-looped", "throughput", "a step of the record's shape, layers repe
     lambda context, detail: step_row(context, detail, True))
 
 
-@rows.row("activation-rows", "throughput", "a plain step with the MLP's products and activations in parts that stay in the L2 cache", 240)
-def activation_rows(context, detail):
-    figures = context.partial = {}
-    for rows_ in (0, 8, 16) if context.emulated else (0, 4096, 6144, 8192):
-        seen = profile(context, False, 2 if context.quick else 5, **{"backend.activation_rows": rows_})
-        figures[f"ms_{rows_ or 'all'}"] = 1e3 * seen["step_seconds"]
-    return figures
-
-
 @rows.row("memory", "throughput", "peak memory of a run of the record's shape against the plan", 180)
 def memory(context, detail):
     settings = record_settings(context, **{"train.budget_seconds": 0, "train.reserve_seconds": 0, "train.steps": 2,

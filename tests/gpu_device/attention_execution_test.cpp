@@ -46,11 +46,8 @@ KernelCall short_documents(std::int64_t count) {
 
 class AttentionExecution : public StubDevice {
  protected:
-  static BackendUnderTest gpu(const char* fallback) {
-    return {plugin_file("cuda"),
-            "",
-            {{"device", "\"gpu\""}, {"cache", "\"/dev/null/none\""}, {"attention_fallback", fallback}},
-            false};
+  static BackendUnderTest gpu() {
+    return {plugin_file("cuda"), "", {{"device", "\"gpu\""}, {"cache", "\"/dev/null/none\""}}, false};
   }
 };
 
@@ -59,36 +56,22 @@ constexpr const char* kFailure =
     "heads over 1 of width 16: CUDNN_STATUS_EXECUTION_FAILED (the stub was told to)";
 
 TEST_F(AttentionExecution, AFailureEndsTheRunWithASentence) {
-  BackendFixture backend(gpu("false"));
+  BackendFixture backend(gpu());
   backend.run(call());
   EXPECT_EQ(stub().executions, 1);
   EXPECT_EQ(stub().launches, 1);  // rows, as the boundaries came
   stub().execution_fails = true;
-  EXPECT_EQ(said_by([&] { backend.run(call()); }),
-            std::string(kFailure) +
-                "; set backend.attention = \"own\" to compute attention by the own kernel, or "
-                "backend.attention_fallback = true to do so for what fails");
+  EXPECT_EQ(
+      said_by([&] { backend.run(call()); }),
+      std::string(kFailure) + "; set backend.attention = \"own\" to compute attention by the own kernel");
   EXPECT_EQ(stub().launches, 2);  // rows again, and no kernel in its place
-}
-
-TEST_F(AttentionExecution, TheOwnKernelTakesOverWhereAKeyAsksForIt) {
-  std::vector<std::string> log;
-  stub().execution_fails = true;
-  BackendFixture backend(gpu("true"), &log);
-  backend.run(call());
-  EXPECT_EQ(stub().executions, 1);
-  EXPECT_EQ(stub().launches, 2);  // rows, the own kernel
-  ASSERT_FALSE(log.empty());
-  EXPECT_EQ(log.back(), std::string(kFailure) +
-                            "; the own kernel computes it from now on (backend.attention_fallback), without "
-                            "tensor cores: a step that is mostly attention takes about ten times as long");
 }
 
 // A plan may take more workspace than was reserved before it was known.
 TEST_F(AttentionExecution, APlanGetsTheWorkspaceThatItAsksFor) {
   std::vector<std::string> log;
   stub().plan_workspace = 64 << 20;
-  BackendFixture backend(gpu("false"), &log);
+  BackendFixture backend(gpu(), &log);
   for (int twice = 0; twice < 2; ++twice) backend.run(call());
   EXPECT_EQ(stub().violation, "");
   EXPECT_EQ(stub().executions, 2) << "by the library";
@@ -103,7 +86,7 @@ TEST_F(AttentionExecution, APlanGetsTheWorkspaceThatItAsksFor) {
 
 // The own kernel's step is ten times as long.
 TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
-  BackendUnderTest required = gpu("false");
+  BackendUnderTest required = gpu();
   required.keys["require_library"] = "true";
   BackendFixture backend(required);
   for (const std::int64_t count : {40, 3000}) {
@@ -118,7 +101,7 @@ TEST_F(AttentionExecution, ShortDocumentsAreTheLibrarys) {
 // Where a library is required, its absence is told before anything is trained.
 TEST_F(AttentionExecution, ARequiredLibraryThatIsTooOldIsRefused) {
   stub().cudnn_version = 91701;
-  BackendUnderTest required = gpu("false");
+  BackendUnderTest required = gpu();
   required.keys["require_library"] = "true";
   BackendFixture backend(required);
   const std::string refusal = said_by([&] { backend.run(call()); });

@@ -21,7 +21,7 @@ struct BackendUnderTest {
 };
 
 // `variant`, from 1 on: settings between which no bit of a result may differ. cpu: that many threads;
-// emulated cuda: the order in which blocks and threads run, and activation_rows; a GPU: the same again.
+// emulated cuda: the order in which blocks and threads run; a GPU: the same again.
 BackendUnderTest backend_under_test(int variant);
 // Another backend whose results must be the same within the tests' tolerance; its file is empty where
 // there is none.

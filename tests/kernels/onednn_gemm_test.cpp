@@ -144,11 +144,14 @@ TEST(PackedGemm, EqualsTheNaiveMatmulAtEveryEdge) {
         Operands with(m, n, k, (layout & 1) != 0, (layout & 2) != 0);
         with.shape.alpha = 0.5F;
         with.shape.beta = beta;
-        const std::vector<float> c = packed(with, 3.0F);
+        // Without beta the result is not read.
+        const float before = beta == 0.0F ? std::numeric_limits<float>::quiet_NaN() : 3.0F;
+        const std::vector<float> c = packed(with, before);
         for (std::int64_t i = 0; i < m; ++i) {
           for (std::int64_t j = 0; j < with.shape.c_row; ++j) {
-            const double wanted = j < n ? with.sum(i, j) / 2 + 3 * beta : 3;
-            ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], wanted)
+            const float is = c[static_cast<std::size_t>(i * with.shape.c_row + j)];
+            const double wanted = j < n ? with.sum(i, j) / 2 + (beta == 0.0F ? 0.0F : 3 * beta) : 0;
+            ASSERT_TRUE(j < n ? is == wanted : is == before || (is != is && before != before))
                 << m << " x " << n << " x " << k << ", layout " << layout << ", beta " << beta << ": " << i
                 << " " << j;
           }
@@ -171,15 +174,6 @@ TEST(PackedGemm, ComputesWhatIsLeftOfTheDiagonal) {
       }
     }
     EXPECT_EQ(c[149] == 3, diagonal < 149) << diagonal;
-  }
-}
-
-TEST(PackedGemm, DoesNotReadTheResultWithoutBeta) {
-  Operands with(13, 37, 300, false, true);
-  const std::vector<float> c = packed(with, std::numeric_limits<float>::quiet_NaN());
-  for (std::int64_t i = 0; i < 13; ++i) {
-    for (std::int64_t j = 0; j < 37; ++j)
-      ASSERT_EQ(c[static_cast<std::size_t>(i * with.shape.c_row + j)], with.sum(i, j));
   }
 }
 

@@ -12,14 +12,10 @@ std::unique_ptr<Device> make_device(const CudaConfig& config) {
   const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
                               : config.emulated_order == "reverse" ? EmulatedOrder::reverse
                                                                    : EmulatedOrder::interleaved;
-  const auto file = [](const char* variable) {
-    const char* path = std::getenv(variable);
-    return std::string(path ? path : "");
-  };
+  const char* opcodes = std::getenv("MULLIGAN_PTX_OPCODES");
   // PTX, not machine code: the architecture is a virtual one.
   return std::make_unique<ptx::PtxDevice>(
-      order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, {}, config.threads},
-      file("MULLIGAN_PTX_AGREEMENT"), file("MULLIGAN_PTX_OPCODES"));
+      order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, {}, config.threads}, opcodes ? opcodes : "");
 }
 
 }  // namespace mulligan::cuda

@@ -11,7 +11,7 @@ void require_listed(const Program& program) {
   for (const std::string& opcode : program.opcodes) {
     if (!listed.contains(opcode))
       throw std::runtime_error("PTX of " + program.name + ": tests/ptx/opcodes.inc does not list " + opcode +
-                               "; test what it computes, then run tests/ptx/agreement, which lists it");
+                               "; test what it computes, then run tests/ptx/list_opcodes, which lists it");
   }
 }
 

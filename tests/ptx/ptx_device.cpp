@@ -1,12 +1,9 @@
 #include "tests/ptx/ptx_device.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
-#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "tests/ptx/opcodes.h"
 
 namespace mulligan::ptx {
@@ -16,13 +13,6 @@ Order order_of(cuda::EmulatedOrder order) {
   return order == cuda::EmulatedOrder::forward   ? Order::forward
          : order == cuda::EmulatedOrder::reverse ? Order::reverse
                                                  : Order::interleaved;
-}
-
-std::string demangled(const std::string& symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(
-      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
-  return status == 0 ? text.get() : symbol;
 }
 
 std::vector<char> parameters_of(const Program& program, const std::vector<cuda::DeviceArgument>& arguments) {
@@ -61,11 +51,9 @@ std::vector<char> parameters_of(const Program& program, const std::vector<cuda::
 
 }  // namespace
 
-PtxDevice::PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement,
-                     const std::string& opcodes)
+PtxDevice::PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& opcodes)
     : EmulatedDevice(order), order_(order_of(order)), compiler_(std::move(options)) {
   if (!opcodes.empty()) opcodes_.open(opcodes, std::ios::app);
-  if (!agreement.empty()) agreement_.emplace(agreement);
 }
 
 cuda::DeviceFacts PtxDevice::facts() const {
@@ -88,17 +76,13 @@ cuda::Function& PtxDevice::load(const cuda::FunctionRequest& request) {
   const auto known = functions_.find(source);
   if (known != functions_.end()) return known->second;
   const cuda::CompiledFunction compiled = compiler_.compile(request.kernel, source);
-  cuda::require_parameters(request.kernel, compiled.symbol, *request.launch);
   PtxFunction& function = functions_[source];
-  function.name = request.launch->function;
-  function.prototype = demangled(compiled.symbol);
   try {
     function.program = parse(compiled.cubin, compiled.symbol);
     std::string lines;  // in one piece, for several devices write to the file
     for (const std::string& opcode : function.program->opcodes) lines += opcode + "\n";
     opcodes_ << lines << std::flush;
     if (!opcodes_.is_open()) require_listed(*function.program);
-    if (agreement_) function.emulated = &EmulatedDevice::load(request);
   } catch (...) {
     functions_.erase(source);
     throw;
@@ -109,15 +93,8 @@ cuda::Function& PtxDevice::load(const cuda::FunctionRequest& request) {
 void PtxDevice::launch(cuda::Function& function, const cuda::Grid& grid,
                        std::span<const cuda::DeviceArgument> arguments) {
   const auto& own = static_cast<const PtxFunction&>(function);
-  enqueue([this, &own, grid, kept = std::vector(arguments.begin(), arguments.end())] {
-    if (!agreement_) return run(own, grid, kept);
-    const Agreement::Memory before = Agreement::snapshot(kept, memory());
-    EmulatedDevice::launch(*own.emulated, grid, kept);
-    const Agreement::Memory expected = Agreement::snapshot(kept, memory());
-    Agreement::restore(before, kept, memory());
-    run(own, grid, kept);
-    agreement_->compare(own.name, own.prototype, *own.program, expected, kept, memory());
-  });
+  enqueue(
+      [this, &own, grid, kept = std::vector(arguments.begin(), arguments.end())] { run(own, grid, kept); });
 }
 
 void PtxDevice::run(const PtxFunction& function, const cuda::Grid& grid,

@@ -5,23 +5,20 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "plugins/backends/cuda/compile/kernel_compiler.h"
 #include "plugins/backends/cuda/emulated/emulated_device.h"
-#include "tests/ptx/agreement.h"
 #include "tests/ptx/execution.h"
 
 namespace mulligan::ptx {
 
 class PtxDevice final : public cuda::EmulatedDevice {
  public:
-  // `agreement`: file in which each function's results are compared with those of the emulated device; empty: they are
-  // not. `opcodes`: file to which each function's instructions are added; empty: they are compared with opcodes.inc.
+  // `opcodes`: file to which each function's instructions are added; empty: they are compared with opcodes.inc.
   // Throws std::runtime_error when NVRTC is missing.
-  PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& agreement,
-            const std::string& opcodes);
+  PtxDevice(cuda::EmulatedOrder order, cuda::CompilerOptions options, const std::string& opcodes);
 
   cuda::DeviceFacts facts() const override;
   void expect(const cuda::FunctionRequest& request) override;
@@ -32,9 +29,7 @@ class PtxDevice final : public cuda::EmulatedDevice {
 
  private:
   struct PtxFunction final : cuda::Function {
-    std::string name, prototype;
     std::unique_ptr<Program> program;
-    cuda::Function* emulated = nullptr;
   };
   void run(const PtxFunction& function, const cuda::Grid& grid,
            const std::vector<cuda::DeviceArgument>& arguments);
@@ -44,7 +39,6 @@ class PtxDevice final : public cuda::EmulatedDevice {
   std::map<cuda::FunctionSource, PtxFunction> functions_;
   std::vector<Touch> touches_;
   Clock clock_;
-  std::optional<Agreement> agreement_;
   std::ofstream opcodes_;
 };
 

@@ -11,7 +11,7 @@ inline bool long_tests() {
 }
 
 // A slow backend, which compiles each form of a kernel anew, tries some forms alone unless this says otherwise
-// (tests/ptx/agreement sets it: its list of instructions must be whole).
+// (tests/ptx/list_opcodes sets it: its list of instructions must be whole).
 inline bool all_forms() {
   return std::getenv("MULLIGAN_TEST_ALL_FORMS") != nullptr;
 }

@@ -108,21 +108,6 @@ TEST(Consistency, ByHand) {
   EXPECT_THROW(consistency_of(std::vector<std::vector<int>>{{}, {}}), std::invalid_argument);
 }
 
-// Only an item that is consistent, sure and of a badly calibrated domain is flagged; limits are inclusive.
-TEST(Consistency, Risks) {
-  const std::vector<double> consistency = {1, .8, .7, 1, 1}, confidence = {.9, .8, .9, .7, .9},
-                            ece = {.2, .1, .2, .2, .05};
-  const std::vector<bool> wrong = {true, false, true, true, false};
-  const Risks risks = find_risks(consistency, confidence, ece, wrong);
-  EXPECT_EQ(risks.items, (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ(risks.precision, .5);
-  EXPECT_NEAR(risks.recall.value(), 1. / 3, 1e-12);
-  EXPECT_FALSE(find_risks(consistency, confidence, ece, wrong, {1, 1, 1}).precision);
-  EXPECT_FALSE(
-      find_risks(std::vector<double>{1}, std::vector<double>{1}, std::vector<double>{1}, {false}).recall);
-  EXPECT_THROW(find_risks(consistency, confidence, ece, {true}), std::invalid_argument);
-}
-
 using test_support::ScratchFolder;
 
 std::vector<Question> read_text(const std::string& text) {
@@ -215,14 +200,19 @@ TEST(Items, RunsAgainstEachOther) {
   EXPECT_EQ(compared[0].consistency.first_divergence, 0U);
 }
 
-// Three runs agree, surely, on a wrong answer of a badly calibrated subject.
+// Only an item that is consistent, sure and of a badly calibrated subject is flagged.
 TEST(Items, AtRisk) {
-  const ItemSet set = items_of({0, 1, 1, 1, 0, 0}, 0.95);
-  const auto compared = compare_items({{set}, {set}, {set}});
-  EXPECT_EQ(compared[0].risky_ids,
-            (std::vector<std::string>{"0", "1", "2", "3"}));  // ECE of law .70, of art .05
-  EXPECT_EQ(compared[0].risks.flagged_wrong, 3U);
-  EXPECT_EQ(compared[0].risks.recall, 1);
+  ItemSet set = items_of({0, 1, 1, 1, 0, 0}, 0.95);  // ECE of art .05
+  set.items[2].prediction.confidence = .75;
+  ItemSet other = set;
+  other.items[1].choice = 2;
+  const Risks risks = compare_items({{set}, {set}, {other}})[0].risks;
+  EXPECT_EQ(risks.ids, (std::vector<std::string>{"0", "3"}));
+  EXPECT_EQ(risks.precision, .5);
+  EXPECT_NEAR(risks.recall.value(), 1. / 3, 1e-12);
+  const ItemSet right = items_of({0, 0}, 0.95);
+  const Risks none = compare_items({{right}, {right}})[0].risks;
+  EXPECT_FALSE(none.precision || none.recall);
 }
 
 TEST(Items, OtherItemsAreNotCompared) {

@@ -19,7 +19,7 @@ struct RowNeeds {
 
 struct RowPlan {
   std::int64_t rows = 0, groups = 0;  // groups: those that have rows
-  std::int64_t rows_per_group = 1;
+  int rows_per_group = 1;
   std::int64_t blocks = 0;
   std::uint32_t threads = 0;  // of a block
 
@@ -37,7 +37,8 @@ struct RowPlan {
     threads = block_threads(group);
     const std::int64_t groups_per_block = threads / group;
     const std::int64_t most_groups = std::max(needs.most_groups, needs.most_blocks * groups_per_block);
-    if (most_groups > 0) rows_per_group = std::max<std::int64_t>(8, (rows + most_groups - 1) / most_groups);
+    if (most_groups > 0)
+      rows_per_group = static_cast<int>(std::max<std::int64_t>(8, (rows + most_groups - 1) / most_groups));
     groups = (rows + rows_per_group - 1) / rows_per_group;
     blocks = (groups + groups_per_block - 1) / groups_per_block;
     call.constant("width", width);
@@ -84,6 +85,16 @@ void dispatch_rows(const CudaCall& call, std::uint32_t argument, std::int64_t ex
     } else {
       body.template operator()<T, 1>();
     }
+  });
+}
+
+// The same over the rows of `argument`, with their plan: body.template operator()<T, N>(rows).
+template <typename Body>
+void plan_rows(CudaCall& call, std::uint32_t argument, std::initializer_list<std::uint32_t> arguments,
+               const RowNeeds& needs, Body&& body) {
+  const std::int64_t width = row_width(call, argument);
+  dispatch_rows(call, argument, width, arguments, [&]<typename T, int N>() {
+    body.template operator()<T, N>(RowPlan(call, row_count(call, argument), width, N, needs));
   });
 }
 

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
 #include "plugins/backends/cuda/device_argument.h"
@@ -41,17 +40,12 @@ struct AttentionArguments {
   DeviceArgument query_starts, kv_starts, stats_starts, lengths;
 };
 
-// A library that has a plan does not execute it. Says which shape, and what the library says.
-struct AttentionFailure : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // A plan for one shape; used by every call of that shape.
 class Attention {
  public:
   virtual ~Attention() = default;
   virtual std::size_t workspace_bytes() const = 0;  // contents undefined, aligned to 256 bytes
-  // Enqueues it; may be captured. Throws AttentionFailure.
+  // Enqueues it; may be captured. Throws std::runtime_error if the library does not execute its plan.
   virtual void run(const AttentionArguments& arguments, void* workspace) = 0;
 };
 

@@ -16,11 +16,9 @@ namespace mulligan::cuda {
 CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),
       facts_(device_->facts()),
-      activation_rows_(config.activation_rows),
       batch_invariant_(config.batch_invariant),
       attention_(*device_, {.library = config.attention == "library" && !batch_invariant_,
                             .required = config.require_library,
-                            .fallback = config.attention_fallback,
                             .deterministic = config.deterministic}),
       segment_rows_(*device_),
       graphs_(*device_, config.graphs) {
@@ -97,7 +95,7 @@ void* CudaBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) 
   const auto compiled = compiled_.find(std::string_view(call.kernel));
   std::unique_ptr<DeviceCall> prepared =
       make_device_call(*device_, attention_, segment_rows_, kernels_.named(call.kernel), call,
-                       activation_rows_, compiled == compiled_.end() ? nullptr : &compiled->second);
+                       compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();
 }

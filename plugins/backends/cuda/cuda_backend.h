@@ -27,8 +27,6 @@ struct CudaConfig {
   int threads = 0;
   std::string attention = "library";
   bool require_library = false;
-  bool attention_fallback = false;
-  std::int64_t activation_rows = 0;
   bool deterministic = false;
   bool batch_invariant = false;
   std::string architecture = "sm_90a";
@@ -80,14 +78,6 @@ class CudaBackend final : public sdk::Backend {
           "A run whose bf16 or f16 attention the device's library does not compute (it is missing, too old, has "
           "no plan, or is not asked for such heads) is refused; false: the own kernel computes it, and a warning "
           "says how much slower. [run] require_libraries sets it."),
-      sdk::key("attention_fallback", &CudaConfig::attention_fallback,
-               "A call of attention that cuDNN has a plan for but does not execute is left to the "
-               "own kernel, which is slow, with a warning in the log; false: such a call ends the run."),
-      sdk::key(
-          "activation_rows", &CudaConfig::activation_rows,
-          "The MLP's matmul and the activation of its result are computed for so many tokens at a time, so "
-          "that the activation finds the result in the GPU's L2 cache; 0: for all tokens.")
-          .range(0, 1 << 24),
       sdk::key("deterministic", &CudaConfig::deterministic,
                "The same run twice gives the same bits: a library's backward pass of attention, whose sums "
                "may have no fixed order, is left to the own kernel."),
@@ -149,7 +139,6 @@ class CudaBackend final : public sdk::Backend {
   DeviceFacts facts_;
   backends::KernelRegistry kernels_{"cuda"};
   std::map<std::string, triton::CompiledKernel, std::less<>> compiled_;  // in place of kernels of these names
-  std::int64_t activation_rows_;
   bool batch_invariant_;
   AttentionLibrary attention_;
   SegmentRowTables segment_rows_;

@@ -26,12 +26,15 @@ struct MergeColumns {
     }
   }
 
-  // From sum(m skip) and sum(m (sum - w skip)), m the gradient of merged: dweight and dgate of column j.
-  float weight_gradient(const float* gate, std::int64_t j, float of_skips) const {
-    return (gate ? sdk::fast_sigmoid(-gate[j]) : 1.0f) * of_skips;
-  }
-  float gate_gradient(const float* gate, std::int64_t j, float of_gates) const {
-    return of_sum[j] * (gate ? sdk::fast_sigmoid(-gate[j]) : 1.0f) * of_gates;
+  // Adds to dweight and dgate [width], where they are wanted, from the sums over rows of m skip and m (sum - w skip), m the
+  // gradient of merged.
+  void add_gradients(const float* gate, std::int64_t width, const float* of_skips, const float* of_gates,
+                     float* dweight, float* dgate) const {
+    for (std::int64_t j = 0; j < width; ++j) {
+      const float rest = gate ? sdk::fast_sigmoid(-gate[j]) : 1.0f;
+      if (dweight) dweight[j] += rest * of_skips[j];
+      if (dgate) dgate[j] += of_sum[j] * rest * of_gates[j];
+    }
   }
 };
 

@@ -109,9 +109,7 @@ inline std::int64_t row_grain(std::int64_t width) {
 // body(row) for `rows` rows of `width` elements.
 template <typename Body>
 void for_rows(const Launch& launch, std::int64_t rows, std::int64_t width, Body&& body) {
-  launch.parallel_for(rows, row_grain(width), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row);
-  });
+  launch.for_each(rows, row_grain(width), body);
 }
 
 // norm'(dn) = factor dn - along y, the gradient of n = scale y / rms(y) for a row y(j); zero without dn.
@@ -158,6 +156,15 @@ void for_elements(const Launch& launch, std::int64_t count, Body&& body) {
                       [&](std::int64_t first, std::int64_t last) {
                         body(first * kElementBlock, std::min(count, last * kElementBlock));
                       });
+}
+
+// y[i] = value(i), or y[i] += value(i) where `accumulate`, for every element of the argument `y`.
+template <typename T, typename Value>
+void write_elements(const Launch& launch, std::uint32_t y, bool accumulate, Value&& value) {
+  for_elements(launch, launch.size(y), [&](std::int64_t begin, std::int64_t end) {
+    write_row(launch.data<T>(y) + begin, end - begin, accumulate,
+              [=](std::int64_t i) { return value(begin + i); });
+  });
 }
 
 // Extent of the last axis, and the number of rows before it.

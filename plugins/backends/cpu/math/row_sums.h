@@ -34,12 +34,10 @@ template <typename Body>
 void sum_pieces(const Launch& launch, std::int64_t rows, std::int64_t width, float* workspace, bool wanted,
                 Body&& body) {
   const Pieces pieces(rows);
-  launch.parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t piece = first; piece < last; ++piece) {
-      float* partial = wanted ? workspace + piece * width : nullptr;
-      if (wanted) std::fill_n(partial, width, 0.0f);
-      body(partial, pieces.begin(piece), pieces.end(piece));
-    }
+  launch.for_each(pieces.count, 1, [&](std::int64_t piece) {
+    float* partial = wanted ? workspace + piece * width : nullptr;
+    if (wanted) std::fill_n(partial, width, 0.0f);
+    body(partial, pieces.begin(piece), pieces.end(piece));
   });
 }
 

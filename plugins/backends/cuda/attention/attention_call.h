@@ -40,10 +40,8 @@ class AttentionCall {
   std::uint64_t choose();
   // How many launches there are around a plan that choose() returned.
   std::uint32_t launches(std::uint64_t choice) const;
-  // Runs a plan that choose() returned. Throws AttentionFailure.
+  // Runs a plan that choose() returned.
   void run(std::uint64_t choice);
-
-  AttentionLibrary& library() const { return library_; }
 
  private:
   struct Ready {

@@ -107,18 +107,6 @@ Attention* AttentionLibrary::plan(const AttentionShape& shape) {
   return plans_.emplace(shape, std::move(plan)).first->second.get();
 }
 
-void AttentionLibrary::failed(const AttentionFailure& failure) {
-  if (!choice_.fallback) {
-    throw std::runtime_error(std::string(failure.what()) +
-                             "; set backend.attention = \"own\" to compute attention by the own kernel, or "
-                             "backend.attention_fallback = true to do so for what fails");
-  }
-  say_once(
-      std::string(failure.what()) +
-      "; the own kernel computes it from now on (backend.attention_fallback), without tensor cores: a step "
-      "that is mostly attention takes about ten times as long");
-}
-
 void AttentionLibrary::leave_to_own_kernel() {
   say_once(
       "model.attention asks for a softmax that the device's library cannot compute: the own kernel, which "

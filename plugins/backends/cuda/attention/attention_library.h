@@ -15,11 +15,10 @@
 
 namespace mulligan::cuda {
 
-// [backend] attention, require_library, attention_fallback and deterministic.
+// [backend] attention, require_library and deterministic.
 struct AttentionChoice {
   bool library = true;         // where the device has one
   bool required = false;       // a run without it is refused
-  bool fallback = false;       // what it does not execute is left to the own kernel
   bool deterministic = false;  // a library's backward pass adds up in no fixed order
 };
 
@@ -54,10 +53,6 @@ class AttentionLibrary {
 
   // The own kernel computes a wanted call, since only it rounds as model.attention says. Logged once.
   void leave_to_own_kernel();
-
-  // The library has failed to execute a call. Throws a sentence that says how to do without, or where a
-  // fallback is wanted logs that the own kernel computes the call from now on.
-  void failed(const AttentionFailure& failure);
 
   // No call adds up in an order that may differ from run to run.
   bool deterministic() const { return !choice_.library || choice_.deterministic; }

@@ -44,11 +44,9 @@ class DeviceCall {
 
 // Throws std::runtime_error when the call does not fit the kernel or does not compile. The device, the
 // library and the tables must outlive the call, and so must `compiled`, which takes the place of the kernel's
-// own code. A matmul whose result the kernel's own code then activates is computed for `activation_rows` rows at a
-// time (0: all).
+// own code.
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
                                              SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, std::int64_t activation_rows,
-                                             const triton::CompiledKernel* compiled);
+                                             const mlg_call& call, const triton::CompiledKernel* compiled);
 
 }  // namespace mulligan::cuda

@@ -1,9 +1,5 @@
-#include <mulligan/dtype.hpp>
-
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "kernels/leaky_relu_squared/cuda_linear.h"
 #include "kernels/matmul/cuda.h"
@@ -105,98 +101,37 @@ class MatmulCall final : public DeviceCall {
   MatmulArguments places_;
 };
 
-// A matmul of the device's library and launches of the kernel's own code on its result: of all rows, or of some rows
-// at a time, so that the launch finds in the GPU's cache what the matmul wrote.
+// A matmul of the device's library and the launches of the kernel's own code on its result.
 class ProductCall final : public DeviceCall {
  public:
-  // `kernel` has a matmul before its own code; `call` fits it. All rows at once where `rows_at_once` is 0, or where
-  // parts of so many would not begin at multiples of 16 bytes, as libraries want them.
-  ProductCall(Device& device, const mlg_kernel& kernel, const mlg_call& call, const MatmulBefore& product,
-              std::int64_t rows_at_once)
-      : product_(product) {
-    const std::int64_t rows = product.shape.m;
-    for (std::uint32_t i = 0; i < call.argument_count; ++i) {
-      if (has_rows(i, call.arguments[i]) && rows_at_once * row_bytes(call.arguments[i]) % 16 != 0)
-        rows_at_once = 0;
-    }
-    if (rows_at_once == 0) rows_at_once = rows;
-    for (std::int64_t first = 0; first < rows; first += rows_at_once) {
-      const std::int64_t count = std::min(rows_at_once, rows - first);
-      std::vector<mlg_tensor> arguments(call.arguments, call.arguments + call.argument_count);
-      for (std::uint32_t i = 0; i < arguments.size(); ++i) {
-        if (has_rows(i, arguments[i])) arguments[i].shape[0] = count;
-      }
-      mlg_call of_part = call;
-      of_part.arguments = arguments.data();
-      GemmShape shape = product.shape;
-      shape.m = count;
-      Part& part = parts_.emplace_back(first, std::make_unique<SourceCall>(device, kernel, of_part),
-                                       device.gemm(shape));
-      part.own->reserve(part.gemm->workspace_bytes());
-      part.own->expect();
-      workspace_bytes_ = std::max(workspace_bytes_, part.own->workspace_bytes());
-    }
+  ProductCall(Device& device, std::unique_ptr<SourceCall> own, const MatmulBefore& product)
+      : own_(std::move(own)), product_(product), gemm_(device.gemm(product.shape)) {
+    own_->reserve(gemm_->workspace_bytes());
+    own_->expect();
   }
 
-  std::size_t workspace_bytes() const override { return workspace_bytes_; }
-  void bind(void* const* addresses, void* workspace) override {
-    for (const Part& part : parts_) {
-      const std::vector<mlg_tensor>& tensors = part.own->arguments().tensors();
-      std::vector<void*> of_part(addresses, addresses + tensors.size());
-      for (std::uint32_t i = 0; i < tensors.size(); ++i) {
-        if (!has_rows(i, tensors[i])) continue;
-        of_part[i] = static_cast<char*>(of_part[i]) + part.first_row * row_bytes(tensors[i]);
-      }
-      part.own->bind(of_part.data(), workspace);
-    }
-  }
+  std::size_t workspace_bytes() const override { return own_->workspace_bytes(); }
+  void bind(void* const* addresses, void* workspace) override { own_->bind(addresses, workspace); }
   std::uint64_t choice() override {
-    for (const Part& part : parts_) {
-      part.gemm->make_ready();
-      part.own->choice();
-    }
-    return 0;
+    gemm_->make_ready();
+    return own_->choice();
   }
-  CallWork work() override {
-    CallWork work;
-    for (const Part& part : parts_) {
-      work.launches += part.own->work().launches;
-      ++work.library_calls;
-    }
-    work.measurement = parts_.front().gemm->measurement();
-    return work;
-  }
+  CallWork work() override { return {own_->work().launches, 1, gemm_->measurement()}; }
   void run() override {
     choice();
-    for (const Part& part : parts_) {
-      const CallMemory& memory = part.own->memory();
-      memory.mark_outputs_unwritten();
-      memory.mark_workspace_unwritten();
-      const DeviceArgument result = memory.tensor(product_.c);
-      part.gemm->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result,
-                     memory.workspace());
-      part.own->launch();
-      memory.require_written();
-    }
+    const CallMemory& memory = own_->memory();
+    memory.mark_outputs_unwritten();
+    memory.mark_workspace_unwritten();
+    const DeviceArgument result = memory.tensor(product_.c);
+    gemm_->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
+    own_->launch();
+    memory.require_written();
   }
 
  private:
-  struct Part {
-    std::int64_t first_row;
-    std::unique_ptr<SourceCall> own;
-    std::unique_ptr<Gemm> gemm;
-  };
-
-  bool has_rows(std::uint32_t index, const mlg_tensor& tensor) const {
-    return index != product_.b && tensor.dtype != MLG_ABSENT;
-  }
-  static std::int64_t row_bytes(const mlg_tensor& tensor) {
-    return tensor.shape[1] * static_cast<std::int64_t>(sdk::dtype_bytes(tensor.dtype));
-  }
-
+  std::unique_ptr<SourceCall> own_;
   MatmulBefore product_;
-  std::vector<Part> parts_;
-  std::size_t workspace_bytes_ = 0;
+  std::unique_ptr<Gemm> gemm_;
 };
 
 // An attention call, computed by a library where it has a plan for the segments, else by the own kernel.
@@ -235,19 +170,13 @@ class LibraryCall final : public DeviceCall {
     if (choice == 0) return own_->run();
     own_->memory().mark_outputs_unwritten();
     own_->memory().mark_workspace_unwritten();
-    try {
-      attention_->run(choice);
-    } catch (const AttentionFailure& failure) {
-      attention_->library().failed(failure);
-      attention_.reset();
-      return own_->run();
-    }
+    attention_->run(choice);
     own_->memory().require_written();
   }
 
  private:
   std::unique_ptr<SourceCall> own_;  // loaded when it is needed
-  // Null once addresses were not aligned, as a library wants them, or it failed.
+  // Null once addresses were not aligned, as a library wants them.
   std::unique_ptr<AttentionCall> attention_;
 };
 
@@ -255,8 +184,7 @@ class LibraryCall final : public DeviceCall {
 
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
                                              SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, std::int64_t activation_rows,
-                                             const triton::CompiledKernel* compiled) {
+                                             const mlg_call& call, const triton::CompiledKernel* compiled) {
   if (compiled) return std::make_unique<CompiledCall>(device, kernel, call, *compiled);
   if (is_matmul(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
   auto own = std::make_unique<SourceCall>(device, kernel, call);
@@ -264,7 +192,7 @@ std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& l
     return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
   }
   if (const auto product = matmul_before(kernel, own->arguments().launch())) {
-    return std::make_unique<ProductCall>(device, kernel, call, *product, activation_rows);
+    return std::make_unique<ProductCall>(device, std::move(own), *product);
   }
   own->expect();
   return own;

@@ -64,17 +64,8 @@ CompileCache::CompileCache(std::string directory) : directory_(std::move(directo
   if (error || access(directory_.c_str(), W_OK) != 0) directory_.clear();
 }
 
-std::string CompileCache::get(const std::string& key, const std::function<std::string()>& make) {
-  return *find_or_make(key, make, true);
-}
-
-std::optional<std::string> CompileCache::get_unless_made_elsewhere(const std::string& key,
-                                                                   const std::function<std::string()>& make) {
-  return find_or_make(key, make, false);
-}
-
-std::optional<std::string> CompileCache::find_or_make(const std::string& key,
-                                                      const std::function<std::string()>& make, bool wait) {
+std::optional<std::string> CompileCache::get(const std::string& key, const std::function<std::string()>& make,
+                                             bool wait) {
   if (directory_.empty()) return make();
   const std::string path = directory_ + "/" + hexadecimal(fingerprint(key));
   std::string value;

@@ -14,17 +14,14 @@ class CompileCache {
   // Makes the directory; empty: nothing is kept. Where it cannot be made or written, nothing is kept either.
   explicit CompileCache(std::string directory);
 
-  // What `make` returned for this very key, now or in an earlier process. A damaged file counts as missing.
-  std::string get(const std::string& key, const std::function<std::string()>& make);
-  // The same, but nothing where another process (or thread) is making it just now.
-  std::optional<std::string> get_unless_made_elsewhere(const std::string& key,
-                                                       const std::function<std::string()>& make);
+  // What `make` returned for this very key, now or in an earlier process. A damaged file counts as missing. Nothing
+  // where another process (or thread) is making it just now and `wait` is not set.
+  std::optional<std::string> get(const std::string& key, const std::function<std::string()>& make,
+                                 bool wait = true);
 
   const std::string& directory() const { return directory_; }
 
  private:
-  std::optional<std::string> find_or_make(const std::string& key, const std::function<std::string()>& make,
-                                          bool wait);
   bool read(const std::string& path, const std::string& key, std::string& value) const;
   void write(const std::string& path, const std::string& key, const std::string& value) const;
 

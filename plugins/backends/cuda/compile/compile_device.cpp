@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
 
 namespace mulligan::cuda {
@@ -54,9 +53,7 @@ Function& CompileDevice::load(const FunctionRequest& request) {
                                       request.compiled->file() + ", entry point " + request.launch->function);
     return from_files_[request.compiled->code()];
   }
-  CompiledOnly& function = compiled(request.kernel, function_source(request.source, *request.launch));
-  require_parameters(request.kernel, function.code.symbol, *request.launch);
-  return function;
+  return compiled(request.kernel, function_source(request.source, *request.launch));
 }
 
 CompileDevice::CompiledOnly& CompileDevice::compiled(const char* kernel, const FunctionSource& source) {

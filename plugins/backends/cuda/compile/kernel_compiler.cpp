@@ -102,8 +102,7 @@ void KernelCompiler::make(const std::string& kernel, const FunctionSource& sourc
           nvrtc().compile((kernel + ".cu").c_str(), source.text.c_str(), options, source.function.c_str());
       return pack({result.cubin, result.symbol, parse_resources(result.log, result.symbol)});
     };
-    const std::optional<std::string> bytes =
-        wait ? cache_.get(key, compiled) : cache_.get_unless_made_elsewhere(key, compiled);
+    const std::optional<std::string> bytes = cache_.get(key, compiled, wait);
     if (bytes) return promise->set_value(unpack(*bytes));
   } catch (...) {
     return promise->set_exception(std::current_exception());

@@ -84,8 +84,7 @@ std::optional<std::string> CublasLt::algorithm(CublasLtGemm& gemm, bool wait) {
     seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return fastest;
   };
-  std::optional<std::string> algorithm =
-      wait ? cache_.get(key, measure) : cache_.get_unless_made_elsewhere(key, measure);
+  std::optional<std::string> algorithm = cache_.get(key, measure, wait);
   if (!algorithm) return {};
   ++(made ? measured_ : read_);
   return algorithms_.emplace(number, std::move(*algorithm)).first->second;

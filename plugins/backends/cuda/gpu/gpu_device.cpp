@@ -7,7 +7,6 @@
 
 #include "plugins/backends/common/local_ranks.h"
 #include "plugins/backends/cuda/compile/cuda_library.h"
-#include "plugins/backends/cuda/compile/function_parameters.h"
 #include "plugins/backends/cuda/compile/kernel_file_choice.h"
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
@@ -49,7 +48,6 @@ struct GpuFunction final : Function {
   const Driver& driver;
   CUmodule module = nullptr;
   CUfunction function = nullptr;
-  std::string symbol;
   std::uint32_t shared_bytes = 48 * 1024;  // dynamic shared memory that launches may ask for
 };
 
@@ -157,13 +155,12 @@ std::unique_ptr<GpuFunction> GpuDevice::make_function(const FunctionRequest& req
                                                       const FunctionSource& source) {
   auto function = std::make_unique<GpuFunction>(driver_);
   if (request.compiled) {
-    // PTX or machine code; std::string ends with the zero that the driver wants after PTX.
+    // std::string ends with the zero that the driver wants after PTX.
     const CUresult result = driver_.ModuleLoadData(&function->module, source.text.data());
     driver_.check(result, ("cuModuleLoadData of " + request.compiled->file()).c_str());
     MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, request.launch->function);
   } else {
     const CompiledFunction code = compiler_->compile(request.kernel, source);
-    function->symbol = code.symbol;
     MLG_CU(driver_, ModuleLoadData, &function->module, code.cubin.data());
     MLG_CU(driver_, ModuleGetFunction, &function->function, function->module, code.symbol.c_str());
   }
@@ -183,7 +180,6 @@ Function& GpuDevice::load(const FunctionRequest& request) {
   auto known = functions_.find(source);
   if (known == functions_.end()) known = functions_.emplace(source, make_function(request, source)).first;
   GpuFunction& function = *known->second;
-  if (!request.compiled) require_parameters(request.kernel, function.symbol, *request.launch);
   if (request.launch->shared_bytes > function.shared_bytes) {
     MLG_CU(driver_, FuncSetAttribute, function.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
            static_cast<int>(request.launch->shared_bytes));

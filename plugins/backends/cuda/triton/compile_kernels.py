@@ -14,8 +14,8 @@ SOURCE.py has a function kernels(**settings), which --set calls with strings; it
     grid        one to three extents, divided by a number and rounded up where that follows a "/", or numbers
     options     Triton's options, such as num_warps
 
-For each kernel KERNEL.ptx, KERNEL.cubin and KERNEL.json are written: Triton's own metadata with a member "mulligan" of
-what a launch needs besides (docs/triton.md).
+For each kernel KERNEL.ptx and KERNEL.json are written: Triton's own metadata with a member "mulligan" of what a launch
+needs besides (docs/triton.md).
 """
 
 import argparse
@@ -97,9 +97,8 @@ def main():
         code, metadata = compile_kernel(kernel, arguments.architecture, arguments.ptx_version)
         stem = arguments.directory / metadata["mulligan"]["kernel"]
         stem.with_suffix(".ptx").write_text(code["ptx"])
-        stem.with_suffix(".cubin").write_bytes(code["cubin"])
         stem.with_suffix(".json").write_text(json.dumps(metadata, indent=1) + "\n")
-        print(f"{stem}.ptx, .cubin and .json for sm_{arguments.architecture}")
+        print(f"{stem}.ptx and .json for sm_{arguments.architecture}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -23,14 +24,6 @@ std::string read_code(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-void require_architecture(bool runs, const std::string& file, const std::string& target,
-                          const std::string& device) {
-  if (runs || device.empty()) return;
-  throw std::runtime_error(file + " is compiled for " + target + ", but the device is " + device +
-                           "; compile it with --architecture " +
-                           std::to_string(std::atoi(device.c_str() + 3)));
-}
-
 // Grid entries are extents, or numbers.
 std::vector<Extent> read_grid(const Description& description, const backends::Signature& signature) {
   std::vector<Extent> grid;
@@ -48,9 +41,7 @@ CompiledKernel::CompiledKernel(const std::string& file, const std::string& kerne
                                const std::string& signature, const std::string& architecture)
     : file_(file), kernel_(kernel), signature_(backends::parse_signature(kernel, signature)) {
   const std::filesystem::path path(file);
-  if (path.extension() != ".ptx" && path.extension() != ".cubin") {
-    throw std::runtime_error(file + ": a compiled kernel is a .ptx or .cubin file");
-  }
+  if (path.extension() != ".ptx") throw std::runtime_error(file + ": a compiled kernel is a .ptx file");
   code_ = read_code(file);
   description_ = read_description(std::filesystem::path(path).replace_extension(".json").string());
   if (description_.kernel != kernel) {
@@ -60,15 +51,12 @@ CompiledKernel::CompiledKernel(const std::string& file, const std::string& kerne
   bindings_ = bind_parameters(description_, signature_);
   grid_ = read_grid(description_, signature_);
   read_when();
-  if (path.extension() == ".ptx") {
-    const PtxEntry entry = read_ptx_entry(code_, description_.entry, file);
-    check_entry(entry, description_, file);
-    require_architecture(ptx_runs_on(entry.target, architecture), file, entry.target, architecture);
-  } else {
-    check_cubin(code_, description_, file);
-    const std::string target = "sm_" + std::to_string(description_.architecture);
-    require_architecture(cubin_runs_on(description_.architecture, architecture), file, target, architecture);
-  }
+  const PtxEntry entry = read_ptx_entry(code_, description_.entry, file);
+  check_entry(entry, description_, file);
+  if (architecture.empty() || ptx_runs_on(entry.target, architecture)) return;
+  throw std::runtime_error(file + " is compiled for " + entry.target + ", but the device is " + architecture +
+                           "; compile it with --architecture " +
+                           std::to_string(std::atoi(architecture.c_str() + 3)));
 }
 
 void CompiledKernel::read_when() {

@@ -32,14 +32,14 @@ struct PlannedCall {
 
 class CompiledKernel {
  public:
-  // `file`: .ptx or .cubin, its description next to it with the ending .json. `architecture`: "sm_90a" of the
+  // `file`: .ptx, its description next to it with the ending .json. `architecture`: "sm_90a" of the
   // device; empty: not known, not checked. Throws std::runtime_error with one sentence when a file is missing
   // or damaged, is for another GPU or another kernel, or its parameters do not fit `signature`.
   CompiledKernel(const std::string& file, const std::string& kernel, const std::string& signature,
                  const std::string& architecture);
 
   const std::string& file() const { return file_; }
-  const std::string& code() const { return code_; }  // PTX or machine code, as the driver loads it
+  const std::string& code() const { return code_; }  // PTX, as the driver loads it
   const std::string& entry() const { return description_.entry; }
 
   // What to launch for a call of that signature. Addresses that are already known must be aligned as the

@@ -21,7 +21,7 @@ class Reader {
     std::ifstream stream(file_);
     if (!stream) {
       throw error(std::string("the description of a compiled kernel cannot be read (") +
-                  std::strerror(errno) + "); it lies next to the .ptx or .cubin and has its name");
+                  std::strerror(errno) + "); it lies next to the .ptx and has its name");
     }
     try {
       return Json::parse(stream);
@@ -139,7 +139,6 @@ Description read_description(const std::string& file) {
   out.entry = reader.text(json, "name");
   const Json& target = reader.member(json, "target");
   if (reader.text(target, "backend") != "cuda") throw reader.wrong("target", "of the backend cuda", target);
-  out.architecture = static_cast<int>(reader.number(target, "arch", 80, 999));
   const std::int64_t warp = reader.number(target, "warp_size", 32, 32);
   out.threads = static_cast<std::uint32_t>(reader.number(json, "num_warps", 1, 32) * warp);
   out.shared_bytes = static_cast<std::uint32_t>(reader.number(json, "shared", 0, 1 << 20));

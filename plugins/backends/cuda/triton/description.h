@@ -28,7 +28,6 @@ struct Description {
   std::string file;  // the JSON file, for messages
   std::string kernel;
   std::string entry;
-  int architecture = 0;  // 90
   std::uint32_t threads = 0, shared_bytes = 0;
   std::vector<Scratch> scratch;  // hidden parameters, in order: global scratch, profile scratch
   std::vector<DescribedParameter> parameters;

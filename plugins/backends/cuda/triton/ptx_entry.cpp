@@ -102,7 +102,19 @@ std::uint32_t read_threads(EntryReader& reader) {
   return threads;
 }
 
+int number_of(const std::string& architecture) {
+  return architecture.starts_with("sm_") ? std::atoi(architecture.c_str() + 3) : 0;
+}
+
 }  // namespace
+
+bool ptx_runs_on(const std::string& target, const std::string& device) {
+  const int wanted = number_of(target), present = number_of(device);
+  if (wanted == 0) return false;
+  if (target.back() == 'a') return present == wanted;
+  if (target.back() == 'f') return present / 10 == wanted / 10 && present >= wanted;
+  return present >= wanted;
+}
 
 PtxEntry read_ptx_entry(const std::string& text, const std::string& name, const std::string& file) {
   EntryReader reader(split(text), file);

@@ -111,18 +111,14 @@ std::vector<Binding> bind_parameters(const Description& description, const backe
   return bindings;
 }
 
-void check_parameter_count(std::size_t count, const Description& description, const std::string& where) {
-  const std::size_t described = description.parameters.size(), scratch = description.scratch.size();
-  if (count == described + scratch) return;
-  throw std::runtime_error(where + "has " + std::to_string(count) +
-                           " parameters, but its description lists " + std::to_string(described) + " and " +
-                           std::to_string(scratch) + " scratch pointers; compile both files together");
-}
-
 void check_entry(const PtxEntry& entry, const Description& description, const std::string& file) {
-  const std::size_t described = description.parameters.size();
+  const std::size_t described = description.parameters.size(), scratch = description.scratch.size();
   const std::string where = file + ": the entry point " + description.entry + " ";
-  check_parameter_count(entry.parameters.size(), description, where);
+  if (entry.parameters.size() != described + scratch) {
+    throw std::runtime_error(where + "has " + std::to_string(entry.parameters.size()) +
+                             " parameters, but its description lists " + std::to_string(described) + " and " +
+                             std::to_string(scratch) + " scratch pointers; compile both files together");
+  }
   for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
     const bool hidden = i >= described;
     const std::string name =

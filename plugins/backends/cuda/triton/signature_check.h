@@ -33,9 +33,6 @@ std::vector<Binding> bind_parameters(const Description& description, const backe
 // types, and as many threads as described. Throws std::runtime_error, naming `file` and the parameter.
 void check_entry(const PtxEntry& entry, const Description& description, const std::string& file);
 
-// `count` parameters are the described ones and the scratch pointers. `where` starts the sentence.
-void check_parameter_count(std::size_t count, const Description& description, const std::string& where);
-
 // "*bf16" of MLG_BF16.
 std::string pointer_type(std::int32_t dtype);
 

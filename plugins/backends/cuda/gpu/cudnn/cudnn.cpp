@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -27,8 +28,9 @@ class CudnnAttention final : public Attention {
     const cudnn::Descriptor pack = plan_->pack(functions_, arguments, shape_.tokens, workspace);
     const cudnnStatus_t status = functions_.BackendExecute(handle_, plan_->descriptor().raw(), pack.raw());
     if (status == CUDNN_STATUS_SUCCESS) return;
-    throw AttentionFailure("cuDNN " + functions_.version() + " does not execute " + describe(shape_) + ": " +
-                           functions_.said(status));
+    throw std::runtime_error("cuDNN " + functions_.version() + " does not execute " + describe(shape_) +
+                             ": " + functions_.said(status) +
+                             "; set backend.attention = \"own\" to compute attention by the own kernel");
   }
 
  private:
