@@ -6,16 +6,10 @@
 #include "framework/core/error.h"
 
 namespace mulligan {
-bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform) {
-  return std::ranges::all_of(transform.symbols(),
-                             [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; });
-}
-
 const TextTransform* transform_of(const Tokenizer& tokenizer) {
-  for (const TextTransform* transform : text_transforms()) {
-    if (is_trained_for(tokenizer, *transform)) return transform;
-  }
-  return nullptr;
+  const TextTransform& transform = text_transform("caseops");
+  const auto is_piece = [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; };
+  return std::ranges::all_of(transform.symbols(), is_piece) ? &transform : nullptr;
 }
 
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,

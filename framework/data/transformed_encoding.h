@@ -13,9 +13,7 @@
 
 namespace mulligan {
 
-// Whether the tokenizer was trained for text under this transform: each of its symbols is a piece of its own.
-bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform);
-// The transform whose text the tokenizer was trained for; null: none.
+// The transform whose text the tokenizer was trained for: each of its symbols is a piece of its own. Null: none.
 const TextTransform* transform_of(const Tokenizer& tokenizer);
 
 // The tokens of a document with the places in its text where the stretch of each ends. Every byte of the text belongs

@@ -191,27 +191,8 @@ TEST(TextFiles, WideEncodingsAreNamed) {
   EXPECT_EQ(summary.manifest.text.plain_files, 20u);
 }
 
-// Without a byte order mark, in any script.
-TEST(TextFiles, Utf16IsFoundInEveryScript) {
-  const std::u16string texts[] = {
-      u"\u041F\u0440\u0438\u0432\u0435\u0442, \u043C\u0438\u0440. \u042D\u0442\u043E \u0442\u0435\u043A\u0441\u0442.\n",
-      u"\u8FD9\u662F\u4E00\u4E2A\u6CA1\u6709\u6807\u8BB0\u7684\u4E2D\u6587\u6587\u672C\uFF0C\u5B83\u5F88\u957F\u3002",
-      u"caf\u00E9 \U0001F600 and more\r\n"};
-  for (const std::u16string& text : texts) {
-    for (const bool little : {true, false}) {
-      std::string bytes;
-      for (int times = 0; times < 20; ++times) {
-        for (const char16_t unit : text) {
-          const char low = static_cast<char>(unit & 0xFF), high = static_cast<char>(unit >> 8);
-          bytes += little ? low : high;
-          bytes += little ? high : low;
-        }
-      }
-      EXPECT_TRUE(contains(other_contents(bytes).command, little ? "UTF-16LE" : "UTF-16BE"))
-          << other_contents(bytes).shown;
-    }
-  }
-  // Single bytes and East Asia's encodings, escapes of a terminal, and noise.
+// Single bytes and East Asia's encodings, escapes of a terminal, and noise.
+TEST(TextFiles, OtherBytesAreNoWideEncoding) {
   std::string latin, gbk, terminal, noise;
   std::uint32_t state = 1;
   for (int i = 0; i < 400; ++i) {
@@ -294,19 +275,11 @@ TEST(TokenizerFormat, OtherFormatsAreNamed) {
   for (int i = 0; i < 70000; ++i) many += "IQ== " + std::to_string(i) + "\r\n";
   expect(many, {"tiktoken", "70000 pieces", "at most 65536"});
   expect(R"({"version":"1.0","added_tokens":[],"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})",
-         {"Hugging Face tokenizer.json", "BPE", "2 pieces", "tokenizer.model"});
-  expect(R"({"tokenizer_class": "LlamaTokenizer"})", {"tokenizer_config.json"});
-  expect(R"({"a": 0, "b": 1})", {"vocab.json", "2 pieces"});
-  expect("#version: 0.2\na b\n", {"merges.txt"});
+         {"Hugging Face tokenizer.json", "tokenizer.model"});
   expect("version https://git-lfs.github.com\noid sha256:00\nsize 3\n", {"git lfs pull"});
   expect("<!DOCTYPE html><html>", {"web page"});
   expect("\x1F\x8B\x08", {"gunzip"});
-  expect("a word\n", {"a text of 1 lines", "vocab.txt"});
-  expect("<unk>\t0\n<s>\t0\n\xE2\x96\x81t\t-1\n", {"list of pieces", "next to its model"});
-  expect(R"({"config": {}, "vocab": [{"rank": 0}], "special_tokens": []})", {"tekken.json", "1 pieces"});
   expect("[\"a\", \"b\"]", {"a JSON file"});
-  expect("\x80\x04\x95", {"pickle"});
-  expect(std::string("\x02\0\0\0\0\0\0\0{}", 10), {"safetensors"});
   expect(std::string("\xFD\x37zXZ\0", 7), {"xz", "unxz"});
   expect("", {"empty"});
 }

@@ -98,7 +98,7 @@ TEST(TransformedData, PreparesAndVerifies) {
   for (const ShardRecord& shard : manifest.train.shards) EXPECT_TRUE(shard.bytes_file.empty());
   const Tokenizer tokenizer = Tokenizer::load(prepared() / manifest.tokenizer_file);
   for (int i = 0; i < 4; ++i)
-    EXPECT_EQ(tokenizer.piece(4 + i), CaseOps().symbols()[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(tokenizer.piece(4 + i), TextTransform().symbols()[static_cast<std::size_t>(i)]);
   // Bytes are those of the originals, white space at their ends included.
   const TextSource originals({prepared() / "validation.jsonl"});
   std::uint64_t counted = 0;
@@ -113,7 +113,8 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
   for (const std::string& document : documents()) {
     SCOPED_TRACE(document);
     std::uint64_t bytes = 0;
-    for (const std::uint16_t count : encode_published(tokenizer, CaseOps(), document).bytes) bytes += count;
+    for (const std::uint16_t count : encode_published(tokenizer, TextTransform(), document).bytes)
+      bytes += count;
     EXPECT_EQ(bytes + encode_document(tokenizer, transform_of(tokenizer), document).left_out,
               document.size());
   }
@@ -121,7 +122,7 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
 
 // However the transformed text is cut, its pieces give the original.
 TEST(TransformedData, AStreamOfPiecesGivesTheOriginal) {
-  const CaseOps transform;
+  const TextTransform transform;
   for (const std::string& document : documents()) {
     const std::string transformed = transform.apply(document);
     for (const std::size_t size : {1u, 2u, 3u, 7u, 1000u}) {
@@ -195,7 +196,7 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   std::uint64_t whole = 0, published_bytes = 0;
   for (std::size_t i = 0; i < originals.size(); ++i) {
     const std::string text = originals.raw(i);
-    const PublishedEncoding encoded = encode_published(tokenizer, CaseOps(), text);
+    const PublishedEncoding encoded = encode_published(tokenizer, TextTransform(), text);
     counts.push_back(0);
     counts.insert(counts.end(), encoded.bytes.begin(), encoded.bytes.end());
     whole += text.size();
@@ -329,7 +330,7 @@ TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
 }
 
 TEST(CaseOps, EveryShortTextComesBack) {
-  const CaseOps caseops;
+  const TextTransform caseops;
   const std::vector<std::string> alphabet = {"a",
                                              "B",
                                              " ",

@@ -327,7 +327,7 @@ class Preparation {
 
   // A tokenizer that knows the transform's symbols.
   void require_symbols(const Tokenizer& tokenizer, const std::string& origin) const {
-    if (!transform_ || is_trained_for(tokenizer, *transform_)) return;
+    if (!transform_ || transform_of(tokenizer) == transform_) return;
     throw data_error(
         "tokenizer '{}' has no piece of its own for the symbols of the text "
         "transform {}; use one trained for it, or leave --tokenizer out and train one",
