@@ -6,7 +6,6 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
-#include "tests/support/xml_check.h"
 #include "tests/unit/config_testing.h"
 #include "tools/sweep/ladder.h"
 #include "tools/sweep/sweep.h"
@@ -30,7 +29,6 @@ Made made(const std::vector<std::vector<Point>>& rows) {
   made.sweep.metric = "val_loss_nats";
   made.sweep.costs = true;
   made.sweep.target_loss_nats = 3;
-  made.sweep.directory = "runs/<made>";
   for (const auto& seeds : rows) {
     made.sweep.rows.push_back({"row " + std::to_string(made.sweep.rows.size()), "", {}, 1});
     std::vector<SweepCell> cells;
@@ -79,12 +77,6 @@ TEST(SweepCost, TheTableSaysWhatIsAbsent) {
   EXPECT_TRUE(contains(text, "| 2.00 +- 1.41 ", "| 2.10000 +- 0.14142 ", "s to 3 nats",
                        "No energy: CPUs: this system has no powercap.\n"));
   EXPECT_EQ(text.find("nan"), text.npos) << text;
-  const std::string page = sweep_page(two.sweep, two.result);
-  EXPECT_EQ(xml_fault(page), "");
-  EXPECT_NE(page.find("Seconds to the target against the score"), page.npos);
-  EXPECT_EQ(page.find("Energy against the score"), page.npos);
-  EXPECT_NE(page.find("runs/&lt;made&gt;"), page.npos);
-  EXPECT_EQ(sweep_page({}, {}), "") << "no costs: no page";
 }
 
 TEST(SweepCost, IsReadFromResultAndMetrics) {

@@ -325,8 +325,6 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
       result.cells[row].push_back(cell_of(row, seed).run(log));
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
-  const std::string page = sweep_page(sweep, result);
-  if (!page.empty()) write_file_atomically(fs::path(sweep.directory) / "sweep.html", page);
   return result;
 }
 

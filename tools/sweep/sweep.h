@@ -32,7 +32,7 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_cost.cpp)
+//   costs = false                   # also compare speed, memory and energy in a table (sweep_cost.h)
 //   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
 //   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
@@ -137,9 +137,6 @@ std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
 // Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
-
-// sweep.html: the table of costs and its pictures; empty without Sweep::costs.
-std::string sweep_page(const Sweep& sweep, const SweepResult& result);
 
 // Whether `folder` is a sweep's: it holds sweep.json.
 bool is_sweep_folder(const std::filesystem::path& folder);
