@@ -47,7 +47,8 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
                   "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
                   folder.string());
   const Manifest old = load_manifest(folder);
-  std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
+  std::set<std::string> own{kManifestFile, kVocabFile, directory_lock_file, old.tokenizer_file,
+                            old.validation_text_file};
   own.insert(old.text.changes.file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
     for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
@@ -125,13 +126,6 @@ class Preparation {
     report("comparing training and validation text");
     manifest.overlap =
         measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
-    if (options_.symbol_statistics) {
-      report("counting symbols");
-      begin("counting symbols", "", 0);
-      const std::uint64_t tokens =
-          manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
-      manifest.symbols = symbol_statistics(corpus.train, tokens, options_.threads);
-    }
     begin("checking and writing", "", 0);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
