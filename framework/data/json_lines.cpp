@@ -39,12 +39,6 @@ std::string json_problem(std::string_view line) {
   return "the line is not valid JSON";
 }
 
-std::string with_article(const nlohmann::json& value) {
-  const std::string name = value.type_name();
-  if (value.is_null()) return name;
-  return (name == "array" || name == "object" ? "an " : "a ") + name;
-}
-
 std::string extension_of(const std::filesystem::path& file) {
   std::string extension = file.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -119,7 +113,8 @@ JsonLine read_json_line(std::string_view line, const std::string& key) {
         "there is nothing under the key '{}'; the line's keys are {} (name the text's key with --json-key)",
         key, keys_of(value));
   } else if (!text->is_string()) {
-    read.problem = fmt::format("the text under the key '{}' is {}, not a string", key, with_article(*text));
+    read.problem =
+        fmt::format("the text under the key '{}' is of the type {}, not a string", key, text->type_name());
   } else {
     read.text = text->get<std::string>();
   }

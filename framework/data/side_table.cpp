@@ -167,13 +167,7 @@ std::vector<Document> all_documents(TokenIds stream, int bos_id) {
 }
 
 std::uint64_t decoded_bytes(const Tokenizer& tokenizer, const TextTransform* transform, TokenIds ids) {
-  const std::string spelled = tokenizer.document_text(ids);
-  if (transform == nullptr) return spelled.size();
-  try {
-    return transform->undo(spelled).size();
-  } catch (const Error&) {  // normalisation has changed what a symbol stands in front of
-    return spelled.size();
-  }
+  return original_text(transform, tokenizer.document_text(ids)).size();
 }
 
 std::uint64_t counted(const ByteCounter& bytes, TokenIds stream, const Document& document) {

@@ -119,9 +119,9 @@ TEST(TextFiles, ABadLineIsNamedWithItsReasonAndColumn) {
   expect("{\"text\": \"\xFF\"}", {"not valid JSON", "UTF-8"});
   expect(R"({'text': 'a'})", {"column 2"});
   expect(R"({"text": "a"} {"text": "b"})", {"column 15", "unexpected '{'; expected end of input"});
-  expect(R"({"text": null})", {"is null"});
-  expect(R"({"text": 3})", {"is a number"});
-  expect(R"({"text": ["a"]})", {"is an array"});
+  expect(R"({"text": null})", {"the type null"});
+  expect(R"({"text": 3})", {"the type number"});
+  expect(R"({"text": ["a"]})", {"the type array"});
   expect(R"({"body": "a"})", {"nothing under the key 'text'", "'body'", "--json-key"});
   expect("3", {"not an object"});
   expect("null", {"not an object"});

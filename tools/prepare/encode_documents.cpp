@@ -230,15 +230,6 @@ void DocumentEncoder::note_ablation(const std::vector<Encoded>& block,
   }
 }
 
-bool DocumentEncoder::spells(const std::string& spelled, const std::string& text) const {
-  if (!transform_) return spelled == text;
-  try {
-    return transform_->undo(spelled) == text;
-  } catch (const Error&) {  // normalisation has changed what a symbol stands in front of
-    return false;
-  }
-}
-
 SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
                                     std::string* text) {
   const ByteTable table = ByteTable::from_tokenizer(tokenizer_);
@@ -262,7 +253,7 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
         continue;
       }
       const std::string spelled = tokenizer_.document_text(one.tokens);
-      if (!spells(spelled, one.text)) {
+      if (original_text(transform_, spelled) != one.text) {
         note(record_.documents_changed_by_tokenizer,
              fmt::format("changed by the tokenizer's normalisation: {} bytes became {}", one.text.size(),
                          spelled.size()));

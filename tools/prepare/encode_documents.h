@@ -56,8 +56,6 @@ class DocumentEncoder {
   void encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const;
   // Whether tokens may spell something else than the document as it was given.
   bool changes_text() const;
-  // Whether tokens spell the text, after the transform is undone.
-  bool spells(const std::string& spelled, const std::string& text) const;
 
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;
