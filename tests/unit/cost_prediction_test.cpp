@@ -248,20 +248,5 @@ TEST(PredictCall, AttentionBackwardOfALibraryHasWorkAroundIt) {
   EXPECT_DOUBLE_EQ(library.seconds, 5e-6 + flops / 25e12 + (cleared + read_before + summed + written) / 1e12);
 }
 
-TEST(Cards, NoRateIsAboveItsMakersPeak) {
-  for (const Card& one : known_cards()) {
-    SCOPED_TRACE(one.name);
-    for (const double rate :
-         {one.wide_product_flops_per_second, one.layer_product_flops_per_second,
-          one.attention_forward_flops_per_second, one.attention_backward_flops_per_second}) {
-      EXPECT_GT(rate, 0);
-      EXPECT_LT(rate, one.bf16_flops_per_second);
-    }
-    EXPECT_LE(one.fp32_product_flops_per_second, one.fp32_flops_per_second);
-    EXPECT_LE(one.own_attention_flops_per_second, one.fp32_flops_per_second);
-    EXPECT_LE(one.sustained_bytes_per_second, one.bytes_per_second);
-  }
-}
-
 }  // namespace
 }  // namespace mulligan::cost_prediction_test

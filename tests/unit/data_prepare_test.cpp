@@ -345,25 +345,17 @@ TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
 }
 
 // A BPE model without byte fallback: characters it has not seen become unknown tokens.
-std::string model_without_byte_fallback() {
-  std::vector<std::string> sentences;
-  for (int i = 0; i < 50; ++i) sentences.push_back("plain words only, number " + std::to_string(i));
-  class Iterator : public sentencepiece::SentenceIterator {
-   public:
-    explicit Iterator(const std::vector<std::string>& sentences) : sentences_(sentences) {}
-    bool done() const override { return next_ == sentences_.size(); }
-    void Next() override { ++next_; }
-    const std::string& value() const override { return sentences_[next_]; }
-    sentencepiece::util::Status status() const override { return {}; }
-
-   private:
-    const std::vector<std::string>& sentences_;
-    std::size_t next_ = 0;
-  } iterator(sentences);
-  const std::unordered_map<std::string, std::string> settings{
-      {"model_type", "bpe"}, {"vocab_size", "60"}, {"hard_vocab_limit", "false"}, {"minloglevel", "2"}};
+std::string model_without_byte_fallback(const fs::path& folder) {
+  std::string lines;
+  for (int i = 0; i < 50; ++i) lines += "plain words only, number " + std::to_string(i) + "\n";
+  write_file_atomically(folder / "lines.txt", lines);
+  const std::unordered_map<std::string, std::string> settings{{"input", (folder / "lines.txt").string()},
+                                                              {"model_type", "bpe"},
+                                                              {"vocab_size", "60"},
+                                                              {"hard_vocab_limit", "false"},
+                                                              {"minloglevel", "2"}};
   std::string model;
-  EXPECT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &model).ok());
+  EXPECT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model).ok());
   return model;
 }
 
@@ -381,7 +373,7 @@ TEST(Prepare, UsesAGivenTokenizerAndRefusesOneThatLosesText) {
   write_file_atomically(models / "broken.model", "no model");
   options.tokenizer = models / "broken.model";
   sentence_of(ExitCode::bad_data, [&] { prepare(options); });
-  write_file_atomically(models / "lossy.model", model_without_byte_fallback());
+  write_file_atomically(models / "lossy.model", model_without_byte_fallback(models));
   options.tokenizer = models / "lossy.model";
   EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::bad_data, "byte fallback"));
 }

@@ -158,16 +158,6 @@ TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
   verify_manifest(options.output);
 }
 
-TEST(TransformedData, LoadsWithItsSideTables) {
-  const Manifest manifest = load_manifest(prepared());
-  const ValidationSet set = load_validation(data_config(prepared()), 340);
-  ASSERT_TRUE(set.side_table.has_value());
-  EXPECT_FALSE(set.byte_table.has_value());
-  EXPECT_EQ(set.counter()->count(set.tokens), manifest.validation.bytes);
-  EXPECT_TRUE(contains(set.byte_note, "agree with"));
-  EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
-}
-
 // A published set: tables next to the shards, found by a folder and by a pattern that matches both.
 TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
   const fs::path folder = published("transform_published");
@@ -178,6 +168,8 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     const ValidationSet set = load_validation(data, 340);
     EXPECT_EQ(set.files.size(), 1u);
     ASSERT_TRUE(set.side_table.has_value());
+    EXPECT_FALSE(set.byte_table.has_value());
+    EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
     EXPECT_TRUE(contains(set.byte_note, "no original documents"));
     data.validation_documents = (folder / "validation.jsonl").string();
