@@ -43,14 +43,15 @@ OutputFolder::OutputFolder(const fs::path& target, MayReplace may_replace)
   config_error_if(target_ == target_.parent_path(),
                   "'{}' cannot be the output folder; name a folder of its own", target.string());
   check_target();
-  config_error_if(fs::is_symlink(fs::symlink_status(work_)), "'{}' is a link; remove it", work_.string());
+  std::error_code error;
+  config_error_if(fs::is_symlink(fs::symlink_status(work_, error)), "'{}' is a link; remove it",
+                  work_.string());
   lock_.emplace(work_, "prepare");
   temporary_.emplace(work_);
   for (const auto& entry : fs::directory_iterator(work_)) {
     if (entry.path().filename() != directory_lock_file) fs::remove_all(entry.path());
   }
   // What a process that was killed in publish() had replaced.
-  std::error_code error;
   for (const auto& entry : fs::directory_iterator(work_.parent_path(), error)) {
     if (name_of_temporary(entry.path().filename()) == work_.filename() && is_left_behind(entry.path())) {
       fs::remove_all(entry.path(), error);
