@@ -60,15 +60,6 @@ struct Sweep {
 // Throws config_error.
 Sweep read_sweep(const std::string& path);
 
-// The mean training loss of a run of several phases.
-struct TrainingLoss {
-  double mean_nats = 0;  // over all steps
-  std::int64_t steps = 0;
-  // What a trainer reports that forgets its sums where a phase begins, and divides by all steps nevertheless
-  // (LossAccount::train_loss_hf_nats, had the last phase been a process of its own): no mean of anything.
-  double forgetful_nats = 0;
-};
-
 // What the training of one row with one seed took. Figures that were not measured are absent.
 struct SweepCost {
   std::optional<double> tokens_per_second;  // of all ranks
@@ -81,13 +72,11 @@ struct SweepCost {
 
 // What one row found with one seed.
 struct SweepCell {
-  EvalResult without;                    // the trained model alone
-  std::optional<EvalResult> with;        // with test-time training, where the configuration has any
-  double norm = 0, drift = 0;            // |A| and |A - A0| after the last batch that was adapted
-  bool collapsed = false;                // the collapse detector fired
-  std::optional<TrainingLoss> training;  // of a row without test-time training
-  bool several_phases = false;           // it was trained in
-  std::optional<SweepCost> cost;         // with Sweep::costs
+  EvalResult without;              // the trained model alone
+  std::optional<EvalResult> with;  // with test-time training, where the configuration has any
+  double norm = 0, drift = 0;      // |A| and |A - A0| after the last batch that was adapted
+  bool collapsed = false;          // the collapse detector fired
+  std::optional<SweepCost> cost;   // with Sweep::costs
   const EvalResult& final_score() const { return with ? *with : without; }
   double final_value(const std::string& metric) const {
     return metric == "val_bpb" ? final_score().val_bpb : final_score().val_loss_nats;
@@ -129,10 +118,6 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 // own, what test-time training gains over the same weights without it. Below each row the norm and the drift
 // of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
-
-// The mean training losses of the rows over one window, all steps. A second column has the figure of a trainer that loses its sums at
-// the start of a phase; it looks like a gain. Empty if no row has several phases.
-std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
 
 // Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with
 // tests of equality within Sweep::margin. sweep.json holds it.
