@@ -6,6 +6,7 @@
 #include "framework/core/error.h"
 
 namespace mulligan {
+
 const TextTransform* transform_of(const Tokenizer& tokenizer) {
   const TextTransform& transform = text_transform("caseops");
   const auto is_piece = [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; };

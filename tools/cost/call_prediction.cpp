@@ -195,7 +195,7 @@ CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::
       row.bytes_read = bytes;
       row.seconds = card.launch_seconds + 2 * bytes / card.sustained_bytes_per_second;
       return row;
-    default:
+    default:  // Kind::upload
       row.kernel = "upload";
       row.category = "uploads";
       row.seconds = card.upload_seconds + bytes / card.upload_bytes_per_second;
