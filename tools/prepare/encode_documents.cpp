@@ -109,7 +109,7 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
 
 // Reads and encodes documents in parallel, long ones in parts.
 std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<const CorpusDocument> documents,
-                                                                    bool scored) {
+                                                                    bool scored, OverlapMeter* meter) {
   std::vector<Encoded> block(documents.size());
   const bool counted = scored && changes_text();
   parallel_for(block.size(), options_.threads, [&](std::size_t i) {
@@ -121,9 +121,9 @@ std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<co
   });
   if (ablated_) note_ablation(block, documents);
   if (!transform_ && !counted) encode_plain(block, documents);
-  if (unwanted_) {
+  if (meter) {
     parallel_for(block.size(), options_.threads,
-                 [&](std::size_t i) { block[i].unwanted = unwanted_(block[i].tokens); });
+                 [&](std::size_t i) { block[i].unwanted = meter->read(block[i].tokens); });
   }
   return block;
 }
@@ -140,7 +140,7 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
 }  // namespace
 
 bool DocumentEncoder::changes_text() const {
-  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_;
+  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_ != nullptr;
 }
 
 void DocumentEncoder::encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const {
@@ -231,13 +231,14 @@ void DocumentEncoder::note_ablation(const std::vector<Encoded>& block,
 }
 
 SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
-                                    std::string* text) {
+                                    std::string* text, AblatedSplit* ablated, OverlapMeter* meter) {
+  ablated_ = ablated;
   const ByteTable table = ByteTable::from_tokenizer(tokenizer_);
   ShardWriter writer(folder_, stem, options_.tokens_per_shard);
   SplitRecord split;
   for (std::size_t first = 0; first < documents.size();) {
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
-    const std::vector<Encoded> block = encode_block(some, text != nullptr);
+    const std::vector<Encoded> block = encode_block(some, text != nullptr, meter);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const Encoded& one = block[i];
       const auto note = [&](std::uint64_t& count, std::string change) {
@@ -245,7 +246,7 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
         changes_.push_back({some[i].name(), std::move(change)});
       };
       if (one.unwanted) {
-        note(record_.overlap_left_out, "left out: " + reason_);
+        note(record_.overlap_left_out, "left out: it holds a passage of the validation text, changed or not");
         continue;
       }
       if (one.tokens.size() == 1) {

@@ -166,18 +166,14 @@ class Preparation {
     const AblationRules& rules = options_.ablation;
     AblationRecord record;
     require_domains(corpus);
-    if (rules.any() && rules.validation) encoder.begin_ablation();
-    manifest.validation = encoder.encode(corpus.validation, "fineweb_val", &validation_text);
-    if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
-    if (rules.any()) encoder.begin_ablation();
-    std::optional<OverlapMeter> meter;
-    if (options_.drop_overlap) {
-      meter.emplace(&tokenizer, read_tokens(shard_files(manifest.validation)));
-      encoder.leave_out([&](std::span<const std::uint16_t> tokens) { return meter->read(tokens); },
-                        "it holds a passage of the validation text, changed or not");
-    }
+    if (rules.any() && rules.validation) record.validation.emplace();
+    manifest.validation = encoder.encode(corpus.validation, "fineweb_val", &validation_text,
+                                         record.validation ? &*record.validation : nullptr);
     require_documents(manifest.validation, "validation");
-    manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr);
+    std::optional<OverlapMeter> meter;
+    if (options_.drop_overlap) meter.emplace(&tokenizer, read_tokens(shard_files(manifest.validation)));
+    manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr,
+                                    rules.any() ? &record.train : nullptr, meter ? &*meter : nullptr);
     if (!options_.drop_overlap) require_documents(manifest.train, "training");
     data_error_if(
         manifest.train.documents == 0,
@@ -185,7 +181,6 @@ class Preparation {
         "none; give other documents, or name validation documents of their own with --validation",
         corpus.train.size());
     if (!rules.any()) return;
-    record.train = encoder.end_ablation();
     for (const SymbolClass kind : rules.classes) {
       const std::string name(word_of(kind));
       record.classes.push_back(name);
