@@ -128,11 +128,10 @@ TEST_F(VerifyRecord, TheTrackOfTenMinutesHasTheChallengesLimits) {
 TEST_F(VerifyRecord, OtherCodeThanWasCounted) {
   auto tree = samples::sample_tree();
   tree[1].second = "int main() { return 1; }\n";
-  for (const auto& [name, bytes] :
-       {std::pair<const char*, std::string>{source_file, "packed code!"},
-        {unpacker_file, "int main() { return 0; }"},
-        {whole_source_file, std::string(100, 'x')},
-        {whole_source_file, compress(Compression::brotli, tar_archive(tree))}}) {
+  for (const auto& [name, bytes] : {std::pair<const char*, std::string>{source_file, "packed code!"},
+                                    {unpacker_file, "int main() { return 0; }"},
+                                    {whole_source_file, std::string(100, 'x')},
+                                    {whole_source_file, compress(Compression::brotli, tar_archive(tree))}}) {
     const std::string before = read_file(file(name));
     write_file_atomically(file(name), bytes);
     sum_again();
