@@ -231,20 +231,15 @@ TEST(Prepare, ALongDocumentIsEncodedAsItWouldBeWhole) {
   prepare(options);
   EXPECT_TRUE(contains(lines, "50000 bytes"));
   const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  bool seen = false;
-  for (const char* split : {"train", "val"}) {
-    const std::vector<std::uint16_t> tokens = tokens_of(options.output, split);
-    for (const Document& part : find_documents(tokens)) {
-      const bool last = part.start + part.length == static_cast<std::int64_t>(tokens.size());
-      const auto document = std::span(tokens).subspan(static_cast<std::size_t>(part.start),
-                                                      static_cast<std::size_t>(part.length) - (last ? 0 : 1));
-      if (document.size() < 100'000) continue;
-      seen = true;
-      const std::vector<int> whole = tokenizer.encode(large);
-      EXPECT_TRUE(std::equal(whole.begin(), whole.end(), document.begin() + 1, document.end()));
-    }
-  }
-  EXPECT_TRUE(seen);
+  std::vector<int> whole = tokenizer.encode(large);
+  whole.insert(whole.begin(), tokenizer.bos_id());
+  whole.push_back(tokenizer.bos_id());  // of the next document
+  const auto holds = [&](const char* split) {
+    std::vector<std::uint16_t> tokens = tokens_of(options.output, split);
+    tokens.push_back(static_cast<std::uint16_t>(tokenizer.bos_id()));
+    return !std::ranges::search(tokens, whole).empty();
+  };
+  EXPECT_TRUE(holds("train") || holds("val"));
 }
 
 // The output is replaced as a whole, only when asked to, and never with files that are not the preparation's.

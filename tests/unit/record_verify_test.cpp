@@ -56,12 +56,6 @@ TEST_F(VerifyRecord, FreeTextOfTheReadmeMayChangeItsFiguresMayNot) {
   EXPECT_EQ(failed(folder()), "R11");
 }
 
-TEST_F(VerifyRecord, AnEditedLog) {
-  samples::edit(file("train_seed42.log"), "step 20", "step 21");
-  EXPECT_EQ(failed(folder()), "R10");
-  EXPECT_EQ(refused_with(folder()), 3);
-}
-
 // A score that was lowered in log, submission.json, means, sums and README still contradicts its own loss.
 TEST_F(VerifyRecord, AScoreThatIsNotItsLossOverItsBytes) {
   SeedResult& result = submission_.results[0];
@@ -73,13 +67,10 @@ TEST_F(VerifyRecord, AScoreThatIsNotItsLossOverItsBytes) {
   EXPECT_EQ(failed(folder()), "R05");
 }
 
-TEST_F(VerifyRecord, AClaimTakenOut) {
-  submission_.results[0].eval_seconds.reset();
-  restate();
-  EXPECT_TRUE(contains(failed(folder()), "R07"));
-}
-
-TEST_F(VerifyRecord, AMissingOrSwappedLog) {
+TEST_F(VerifyRecord, AnEditedMissingOrSwappedLog) {
+  samples::edit(file("train_seed42.log"), "step 20", "step 21");
+  EXPECT_EQ(failed(folder()), "R10");
+  EXPECT_EQ(refused_with(folder()), 3);
   fs::remove(file("train_seed314.log"));
   EXPECT_EQ(failed(folder()), "R04 R10");
   fs::copy_file(file("train_seed42.log"), file("train_seed314.log"));
@@ -105,6 +96,7 @@ TEST_F(VerifyRecord, OtherFiguresThanTheLogs) {
   EXPECT_EQ(changed([](Submission& s) { s.results[1].artifact_bytes = 4999; }), "R06");
   EXPECT_EQ(changed([](Submission& s) { s.bytes_total = 1; }), "R06");
   EXPECT_EQ(changed([](Submission& s) { s.results[1].train_seconds = 1.0; }), "R07");
+  EXPECT_TRUE(contains(changed([](Submission& s) { s.results[0].eval_seconds.reset(); }), "R07"));
 }
 
 TEST_F(VerifyRecord, ABrokenBudgetIsARuleBroken) {
@@ -209,12 +201,10 @@ TEST_F(VerifyRecord, ALinkOutOfTheFolder) {
   EXPECT_EQ(failed(folder()), "R04 R10");
 }
 
-TEST_F(VerifyRecord, AFileThatNobodyListed) {
+TEST_F(VerifyRecord, AFileThatIsNotListedOrAListedNameThatLeadsOutOfTheFolder) {
   write_file_atomically(file("weights.bin"), "more");
   EXPECT_EQ(failed(folder()), "R10");
-}
-
-TEST_F(VerifyRecord, AListedNameThatLeadsOutOfTheFolder) {
+  fs::remove(file("weights.bin"));
   auto listed = submission_.files.extract(source_file);
   listed.key() = "../" + folder().filename().string() + "/" + source_file;
   submission_.files.insert(std::move(listed));
