@@ -308,13 +308,6 @@ TEST(Prepare, ReadsTheTextUnderAnotherKeyAndNamesTheKeysThereAre) {
   EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::bad_data, "documents.jsonl:31", "not valid JSON"));
 }
 
-TEST(Prepare, ASingleDocumentNamesTheWayOut) {
-  const fs::path file = fresh_folder("prepare_single") / "book.txt";
-  write_file_atomically(file, document(1));
-  const PrepareOptions options = options_for({file}, fresh_folder("prepare_single_out"));
-  EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::bad_data, "--validation", "book.txt"));
-}
-
 TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
   const fs::path folder = folder_of_documents("prepare_shards", 60);
   std::string large;
@@ -466,6 +459,9 @@ TEST(Prepare, RefusesWhatCannotBePrepared) {
   const fs::path broken = fresh_folder("prepare_refuse_jsonl") / "bad.jsonl";
   write_file_atomically(broken, "{\"text\": \"fine\"}\n{\"texts\": 3}\n");
   refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {empty}; });
+  const std::string single =
+      refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {folder / "even" / "0.txt"}; });
+  EXPECT_TRUE(contains(single, "--validation", "0.txt"));
   refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {folder / "missing"}; });
   EXPECT_TRUE(contains(refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {broken}; }), "bad.jsonl:2"));
   EXPECT_TRUE(contains(refused(ExitCode::bad_configuration, [](auto& o) { o.vocab_size = 65537; }), "65537"));

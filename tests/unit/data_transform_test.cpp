@@ -247,7 +247,6 @@ TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
   const fs::path folder = published("transform_inflated");
   const fs::path table = folder / "fineweb_val_bytes_000000.bin";
   const std::vector<std::uint16_t> good = read_tokens({table});
-  const std::vector<std::uint16_t> tokens = read_tokens({folder / "fineweb_val_000000.bin"});
   const DataConfig data = data_config(folder);
   EXPECT_TRUE(contains(unproven_bytes(load_validation(data, 340), data), "no original documents"));
   std::vector<std::uint16_t> counts = good;
