@@ -64,7 +64,7 @@ class StepRehearsal : BackendWatch {
   const RunConfig& config_;
   std::int64_t document_tokens_;
   bool listening_ = false;
-  std::vector<StepEvent> events_;  // of the last step
+  std::vector<StepEvent> events_;                                                  // of the last step
   std::unordered_map<const void*, std::pair<const Program*, std::size_t>> calls_;  // by handle
   RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;
