@@ -83,9 +83,9 @@ std::string_view trimmed(std::string_view text) {
 
 // One line of the resolved configuration, "name = value  # origin"; without a name: it is none.
 ResolvedSetting resolved_setting(std::string_view line) {
-  const std::size_t equals = line.find(" = ");
+  const std::size_t equals = line.find('=');
   if (line.starts_with('#') || line.starts_with('[') || equals == std::string_view::npos) return {};
-  const std::string_view name = line.substr(0, equals), rest = line.substr(equals + 3);
+  const std::string_view name = line.substr(0, equals), rest = line.substr(equals + 1);
   // The value may hold the mark inside of a string; an origin never does.
   const std::size_t mark = rest.rfind("  # ");
   const std::string_view origin = mark == std::string_view::npos ? "" : rest.substr(mark + 4);

@@ -39,12 +39,6 @@ std::string json_problem(std::string_view line) {
   return "the line is not valid JSON";
 }
 
-std::string with_article(const nlohmann::json& value) {
-  const std::string name = value.type_name();
-  if (value.is_null()) return name;
-  return (name == "array" || name == "object" ? "an " : "a ") + name;
-}
-
 std::string extension_of(const std::filesystem::path& file) {
   std::string extension = file.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -53,7 +47,7 @@ std::string extension_of(const std::filesystem::path& file) {
 
 // What the first lines of a file are.
 struct Sample {
-  std::size_t lines = 0, objects = 0, with_text = 0, texts = 0;
+  std::size_t lines = 0, objects = 0, with_text = 0;
 };
 
 Sample sample_of(std::string_view text, const std::string& key) {
@@ -67,9 +61,8 @@ Sample sample_of(std::string_view text, const std::string& key) {
     const std::size_t first = line.find_first_not_of(kBlank);
     if (first == std::string_view::npos) continue;
     ++sample.lines;
-    if (line[first] != '{' && line[first] != '"') continue;
+    if (line[first] != '{') continue;
     const nlohmann::json value = parse_json(line);
-    if (value.is_string()) ++sample.texts;
     if (!value.is_object()) continue;
     ++sample.objects;
     if (value.contains(key)) ++sample.with_text;
@@ -83,13 +76,12 @@ TextForm form_of(const std::filesystem::path& file, std::string_view text, const
   if (first == std::string_view::npos) return TextForm::plain;
   const bool json = extension_of(file) == ".json";
   if (json && text[first] == '[' && parse_json(text).is_array()) return TextForm::json_collection;
-  if (text[first] != '{' && !(json && text[first] == '"')) return TextForm::plain;
+  if (text[first] != '{') return TextForm::plain;
   const Sample sample = sample_of(text, key);
   if (sample.with_text * 2 > sample.lines) return TextForm::found_lines;
-  if (sample.lines < 2) return TextForm::plain;
+  if (sample.lines < 2 || sample.objects * 2 <= sample.lines) return TextForm::plain;
   // Several values are no JSON file, so under that name they are lines, and a missing key is named.
-  if (json && (sample.texts + sample.objects) * 2 > sample.lines) return TextForm::found_lines;
-  return sample.objects * 2 > sample.lines ? TextForm::foreign_lines : TextForm::plain;
+  return json ? TextForm::found_lines : TextForm::foreign_lines;
 }
 
 }  // namespace
@@ -119,7 +111,8 @@ JsonLine read_json_line(std::string_view line, const std::string& key) {
         "there is nothing under the key '{}'; the line's keys are {} (name the text's key with --json-key)",
         key, keys_of(value));
   } else if (!text->is_string()) {
-    read.problem = fmt::format("the text under the key '{}' is {}, not a string", key, with_article(*text));
+    read.problem =
+        fmt::format("the text under the key '{}' is of the type {}, not a string", key, text->type_name());
   } else {
     read.text = text->get<std::string>();
   }

@@ -121,19 +121,17 @@ fs::path original_documents(const std::vector<fs::path>& shards) {
 
 void refuse_transform_symbols(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
                               const std::vector<fs::path>& shards) {
-  for (const TextTransform* transform : text_transforms()) {
-    if (!is_trained_for(tokenizer, *transform)) continue;
-    std::vector<int> ids;
-    for (const std::string& symbol : transform->symbols()) ids.push_back(tokenizer.find(symbol));
-    std::uint64_t found = 0;
-    for (const std::uint16_t token : tokens) found += std::ranges::find(ids, token) != ids.end() ? 1 : 0;
-    if (found == 0) continue;
-    throw data_error(
-        "'{}' holds {} symbols of the text transform {}, which stand for no text, "
-        "but by the tokenizer's pieces each would count {} bytes; name the shards' "
-        "byte side tables (fineweb_val_bytes_*.bin) with data.validation_bytes",
-        shards.front().string(), found, transform->name(), transform->symbols().front().size());
-  }
+  const TextTransform* transform = transform_of(tokenizer);
+  if (transform == nullptr) return;
+  std::vector<int> ids;
+  for (const std::string& symbol : transform->symbols()) ids.push_back(tokenizer.find(symbol));
+  const auto found =
+      std::ranges::count_if(tokens, [&](int token) { return std::ranges::find(ids, token) != ids.end(); });
+  data_error_if(found > 0,
+                "'{}' holds {} symbols of the text transform {}, which stand for no text, "
+                "but by the tokenizer's pieces each would count {} bytes; name the shards' "
+                "byte side tables (fineweb_val_bytes_*.bin) with data.validation_bytes",
+                shards.front().string(), found, transform->name(), transform->symbols().front().size());
 }
 
 void require_fit(const SideTable& table, std::span<const std::uint16_t> tokens, int bos_id) {
@@ -169,13 +167,7 @@ std::vector<Document> all_documents(TokenIds stream, int bos_id) {
 }
 
 std::uint64_t decoded_bytes(const Tokenizer& tokenizer, const TextTransform* transform, TokenIds ids) {
-  const std::string spelled = tokenizer.document_text(ids);
-  if (transform == nullptr) return spelled.size();
-  try {
-    return transform->undo(spelled).size();
-  } catch (const Error&) {  // normalisation has changed what a symbol stands in front of
-    return spelled.size();
-  }
+  return original_text(transform, tokenizer.document_text(ids)).size();
 }
 
 std::uint64_t counted(const ByteCounter& bytes, TokenIds stream, const Document& document) {

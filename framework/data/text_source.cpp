@@ -38,12 +38,13 @@ TextSource::TextSource(const std::vector<std::filesystem::path>& inputs, TextRul
       continue;
     }
     const auto file = static_cast<std::uint32_t>(i);
+    if (look.form != TextForm::plain && look.form != TextForm::json_lines)
+      read_as_.remarks.emplace_back(found_.files[i], look.form);
     if (look.form == TextForm::json_lines || look.form == TextForm::found_lines) {
-      if (look.form == TextForm::found_lines) read_as_.found_lines.push_back(found_.files[i]);
+      read_as_.json_by_contents += look.form == TextForm::found_lines;
       add_jsonl(file);
       continue;
     }
-    if (look.form != TextForm::plain) read_as_.suspects.emplace_back(found_.files[i], look.form);
     ++read_as_.plain_files;
     entries_.push_back({file, 0, 0, 0});
   }

@@ -81,10 +81,10 @@ class TextSource {
   // What was found under the inputs, and how it was read.
   const TextFiles& found() const { return found_; }
   struct ReadAs {
-    std::uint64_t plain_files = 0, json_files = 0, json_lines = 0;
-    std::vector<std::filesystem::path> found_lines;  // of json_files those whose names do not say it
+    // json_by_contents: those of json_files whose names do not say it.
+    std::uint64_t plain_files = 0, json_files = 0, json_lines = 0, json_by_contents = 0;
     std::vector<std::pair<std::filesystem::path, TextForm>>
-        suspects;  // of plain_files those that look like JSON
+        remarks;  // these, and plain files that look like JSON
   };
   const ReadAs& read_as() const { return read_as_; }
 

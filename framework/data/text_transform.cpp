@@ -7,18 +7,10 @@
 
 namespace mulligan {
 
-std::vector<const TextTransform*> text_transforms() {
-  static const CaseOps caseops;
-  return {&caseops};
-}
-
 const TextTransform& text_transform(std::string_view name) {
-  std::string names;
-  for (const TextTransform* transform : text_transforms()) {
-    if (transform->name() == name) return *transform;
-    names += (names.empty() ? "" : ", ") + std::string(transform->name());
-  }
-  throw config_error("there is no text transform '{}'; there is {}", name, names);
+  static const TextTransform caseops;
+  if (name == caseops.name()) return caseops;
+  throw config_error("there is no text transform '{}'; there is {}", name, caseops.name());
 }
 
 namespace {
@@ -147,12 +139,12 @@ class Inverse {
 
 }  // namespace
 
-std::vector<std::string> CaseOps::symbols() const {
+std::vector<std::string> TextTransform::symbols() const {
   return {text_of(Control::title), text_of(Control::allcaps), text_of(Control::capnext),
           text_of(Control::escape)};
 }
 
-std::string CaseOps::apply(std::string_view text) const {
+std::string TextTransform::apply(std::string_view text) const {
   std::string out;
   out.reserve(text.size() + text.size() / 8);
   while (!text.empty()) {
@@ -174,11 +166,11 @@ std::string CaseOps::apply(std::string_view text) const {
   return out;
 }
 
-std::string CaseOps::undo(std::string_view transformed) const {
+std::string TextTransform::undo(std::string_view transformed) const {
   return Inverse().run(transformed);
 }
 
-std::vector<std::uint64_t> CaseOps::original_bytes(std::span<const std::string> slices) const {
+std::vector<std::uint64_t> TextTransform::original_bytes(std::span<const std::string> slices) const {
   std::vector<std::uint64_t> counts;
   counts.reserve(slices.size());
   bool escaped = false;

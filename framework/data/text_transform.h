@@ -1,7 +1,7 @@
-// Text transforms of `mulligan prepare`: an invertible change of a document before it is tokenised.
+// The text transform of `mulligan prepare`: an invertible change of a document before it is tokenised.
 //
 // Scores stay those of the original text: each token counts the original bytes that it stands for
-// (transformed_encoding.h, side_table.h). A transform is a class here and a line in text_transform.cpp.
+// (transformed_encoding.h, side_table.h).
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,7 @@
 
 namespace mulligan {
 
-class TextTransform {
- public:
-  virtual ~TextTransform() = default;
-
-  virtual std::string_view name() const = 0;  // "caseops": the word of --text-transform and of manifests
-  // Symbols that it writes into text: a tokenizer trained for it has each as a piece of its own.
-  virtual std::vector<std::string> symbols() const = 0;
-
-  virtual std::string apply(std::string_view text) const = 0;
-  // The original of what apply() gave. Throws data_error for what it cannot have given. Text that ends with a space or a line's
-  // end can be undone apart from what follows.
-  virtual std::string undo(std::string_view transformed) const = 0;
-  // Original bytes of each of the slices of one transformed text, in their order. Slices may leave out
-  // parts of the text (white space at its ends), which then count nowhere.
-  virtual std::vector<std::uint64_t> original_bytes(std::span<const std::string> slices) const = 0;
-};
-
-// The transform of that name. Throws config_error that lists the names.
-const TextTransform& text_transform(std::string_view name);
-std::vector<const TextTransform*> text_transforms();
-
-// The text transform `caseops`: capital letters as symbols in front of words in lower case, so that a
-// tokenizer learns each word once.
+// `caseops`: capital letters as symbols in front of words in lower case, so that a tokenizer learns each word once.
 //
 // Four control characters: U+E001 TITLE, U+E002 ALLCAPS, U+E003 CAPNEXT, U+E004 ESC. From left to right:
 //   a control character c of the text       ESC c
@@ -46,14 +24,22 @@ std::vector<const TextTransform*> text_transforms();
 //   everything else                         as it is
 // Text need not be UTF-8: other bytes pass through. The same mapping as lossless_caps_caseops_v1 of the
 // published data sets (fixture `caseops`).
-class CaseOps : public TextTransform {
+class TextTransform {
  public:
-  std::string_view name() const override { return "caseops"; }
-  std::vector<std::string> symbols() const override;
-  std::string apply(std::string_view text) const override;
-  std::string undo(std::string_view transformed) const override;
-  // Symbols count 0, an escaped control character its 3 bytes where its last one is, any other byte 1.
-  std::vector<std::uint64_t> original_bytes(std::span<const std::string> slices) const override;
+  std::string_view name() const { return "caseops"; }  // the word of --text-transform and of manifests
+  // Symbols that it writes into text: a tokenizer trained for it has each as a piece of its own.
+  std::vector<std::string> symbols() const;
+
+  std::string apply(std::string_view text) const;
+  // The original of what apply() gave. Throws data_error for what it cannot have given. Text that ends with a space or a line's
+  // end can be undone apart from what follows.
+  std::string undo(std::string_view transformed) const;
+  // Original bytes of each of the slices of one transformed text, in their order: symbols count 0, an escaped control character
+  // its 3 bytes where its last one is, any other byte 1. Slices may leave out parts of the text (white space at its ends).
+  std::vector<std::uint64_t> original_bytes(std::span<const std::string> slices) const;
 };
+
+// The transform of that name. Throws config_error for another name.
+const TextTransform& text_transform(std::string_view name);
 
 }  // namespace mulligan

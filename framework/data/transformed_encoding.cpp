@@ -6,16 +6,11 @@
 #include "framework/core/error.h"
 
 namespace mulligan {
-bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform) {
-  return std::ranges::all_of(transform.symbols(),
-                             [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; });
-}
 
 const TextTransform* transform_of(const Tokenizer& tokenizer) {
-  for (const TextTransform* transform : text_transforms()) {
-    if (is_trained_for(tokenizer, *transform)) return transform;
-  }
-  return nullptr;
+  const TextTransform& transform = text_transform("caseops");
+  const auto is_piece = [&](const std::string& symbol) { return tokenizer.find(symbol) >= 0; };
+  return std::ranges::all_of(transform.symbols(), is_piece) ? &transform : nullptr;
 }
 
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
@@ -72,9 +67,9 @@ std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std
       counts.size(), origin.bytes(), most);
 }
 
-std::string OriginalTextStream::original_of(std::string_view text) const {
+std::string original_text(const TextTransform* transform, std::string_view text) {
   try {
-    return transform_->undo(text);
+    return transform ? transform->undo(text) : std::string(text);
   } catch (const Error&) {
     return std::string(text);
   }
@@ -86,13 +81,13 @@ std::string OriginalTextStream::take(std::string_view piece) {
   // After white space no transform carries anything over.
   const std::size_t space = kept_.find_last_of(" \n\t\r");
   if (space == std::string::npos) return {};
-  std::string original = original_of(std::string_view(kept_).substr(0, space + 1));
+  std::string original = original_text(transform_, std::string_view(kept_).substr(0, space + 1));
   kept_.erase(0, space + 1);
   return original;
 }
 
 std::string OriginalTextStream::finish() {
-  std::string original = transform_ ? original_of(kept_) : kept_;
+  std::string original = original_text(transform_, kept_);
   kept_.clear();
   return original;
 }

@@ -13,9 +13,7 @@
 
 namespace mulligan {
 
-// Whether the tokenizer was trained for text under this transform: each of its symbols is a piece of its own.
-bool is_trained_for(const Tokenizer& tokenizer, const TextTransform& transform);
-// The transform whose text the tokenizer was trained for; null: none.
+// The transform whose text the tokenizer was trained for: each of its symbols is a piece of its own. Null: none.
 const TextTransform* transform_of(const Tokenizer& tokenizer);
 
 // The tokens of a document with the places in its text where the stretch of each ends. Every byte of the text belongs
@@ -34,21 +32,22 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
 std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
                                            const TextOrigin& origin);
 
+// What a transformed text was made of. Text that the transform cannot have made (normalisation has changed what a symbol stands in
+// front of, or a model has written it) stays as it is, also where `transform` is null.
+std::string original_text(const TextTransform* transform, std::string_view text);
+
 // OriginalTextStream: transformed text that comes in pieces, given on as the original.
 class OriginalTextStream {
  public:
   // `transform` outlives the object; null: text is given on as it comes.
   explicit OriginalTextStream(const TextTransform* transform) : transform_(transform) {}
 
-  // The original of what is complete with this piece: up to the last word that has ended. What the transform cannot have
-  // made (a model may write a mark that no letter follows) is given on as it is.
+  // The original of what is complete with this piece: up to the last word that has ended.
   std::string take(std::string_view piece);
   // The rest.
   std::string finish();
 
  private:
-  std::string original_of(std::string_view text) const;
-
   const TextTransform* transform_;
   std::string kept_;
 };

@@ -70,11 +70,3 @@ check "a contest's rule is accepted by strict rules, too" "$mulligan" train smal
   --set run.directory=runs/contest
 check_equal "and stated" "tokenizer $spelled" "$(figures runs/contest/result.json byte_rule val_bytes)"
 check_refused "another rule" 2 "byte_rule" train small.toml --set 'data.byte_rule="characters"'
-
-# Shards without their manifest: nothing says the original's bytes. Strict rules: false_denominators.sh.
-mkdir bare
-cp data/fineweb_train_* data/fineweb_val_0* data/tokenizer.model bare/
-bare=(--set "data.validation=$work/bare/fineweb_val_*.bin" --set "data.train=$work/bare/fineweb_train_*.bin" --set run.directory=runs/bare)
-see_all "open rules score it" 0 "$mulligan" train small.toml --set train.steps=2 "${bare[@]}"
-check_contains "and warn" "nothing says how many bytes of the original" "$seen"
-check_equal "the rule that holds is stated" "tokenizer $spelled" "$(figures runs/bare/result.json byte_rule val_bytes)"

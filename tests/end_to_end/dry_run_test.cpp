@@ -94,7 +94,7 @@ std::vector<std::uint16_t> web_documents(int count) {
 TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewMatmuls) {
   LoadedConfig web = record(), longest = record();
   const std::optional<std::int64_t> measurements =
-      ttt_matmul_measurements(web, test_plugin_host(), web_documents(1200), 1);
+      ttt_matmul_measurements(web, test_plugin_host(), web_documents(1200));
   ASSERT_TRUE(measurements.has_value());
   RecordProperty("measurements", static_cast<int>(*measurements));
   EXPECT_GT(*measurements, 20);

@@ -41,19 +41,6 @@ tr a-z b-za <data/validation.txt >retold/validation.txt
 check_refused "strict: another text next to them" 3 "is not the text" eval $run --set ledger.rules=strict \
   --set "data.validation=$work/retold/fineweb_val_*.bin"
 
-# Tokenizers.
-python3 - <<'END'
-import os, random
-random.seed(1)
-words = ["".join(random.choice("bdfgklmnprstvz") + random.choice("aeiou") for _ in range(random.randint(1, 4))) for _ in range(900)]
-os.mkdir("foreign")
-for document in range(60):
-    open(f"foreign/{document}.txt", "w").write(" ".join(random.choice(words) for _ in range(400)))
-END
-"$mulligan" prepare foreign --out other --vocab-size 512 >/dev/null
-check_refused "another tokenizer of the same size" 3 "did not make the validation shards" train small.toml "${elsewhere[@]}" \
-  --set "data.train=$work/bare/fineweb_train_*.bin" "${bare[@]}" --set "data.tokenizer=$work/other/tokenizer.model"
-
 # Tokens that are not scored.
 dropped=(--set eval.drop_remainder=true --set eval.sequence_length=6000 --set eval.packed_sequences=1)
 check_refused "train: a dropped remainder" 2 "leaves validation tokens unscored" train small.toml "${elsewhere[@]}" "${strict[@]}" "${dropped[@]}"

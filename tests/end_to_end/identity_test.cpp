@@ -140,6 +140,8 @@ TEST_F(Identity, AnotherTokenizerOfTheSameSizeIsRefusedEverywhere) {
     EXPECT_TRUE(by_shards || by_weights) << said;
     EXPECT_TRUE(contains(said, "data.tokenizer"));
   }
+  EXPECT_TRUE(
+      contains(sentence_of(ExitCode::bad_data, [&] { train(bare); }), "did not make the validation shards"));
   // The right one is taken wherever it lies.
   fs::copy_file(data() / "tokenizer.model", published() / "own.model");
   const std::string own = "data.tokenizer=" + (published() / "own.model").string();

@@ -36,7 +36,7 @@ std::map<PlaceOfCall, Seen> predicted(const std::string& dtype) {
   StepRehearsal rehearsal(loaded, test_plugin_host(), 1, 40);
   std::map<PlaceOfCall, Seen> calls;
   for (std::size_t phase = 0; phase < rehearsal.config().phases.size(); ++phase) {
-    for (const StepEvent& event : rehearsal.step(phase).events) {
+    for (const StepEvent& event : rehearsal.step(phase)) {
       if (event.kind != StepEvent::Kind::call) continue;
       const mlg_work work = rehearsal.work(event);
       calls[{event.program->name(), event.call}] = {static_cast<int>(work.launches),

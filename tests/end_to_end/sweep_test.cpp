@@ -164,32 +164,6 @@ TEST(SweepTable, OfFewerThanThreeSeedsItSaysNoGain) {
   EXPECT_TRUE(contains(text, "fewer than three seeds"));
 }
 
-// Experiment C of a forum thread: a mean over 400 steps, divided by 500, looked 22.5 % better.
-TEST(SweepTable, TheArtefactOfForgottenSumsStandsNextToTheMeanOfAllSteps) {
-  Sweep sweep;
-  sweep.seeds = {1, 2};
-  sweep.baseline = "A";
-  sweep.rows = {{"A", "", {}}, {"C", "c.toml", {}}};
-  SweepResult result;
-  result.cells.resize(2);
-  for (int seed = 0; seed < 2; ++seed) {
-    SweepCell a, c;
-    a.training = TrainingLoss{1.184, 500, 1.184};
-    c.training = TrainingLoss{1.180, 500, 1.1471 * 0.8};
-    c.several_phases = true;
-    result.cells[0].push_back(a);
-    result.cells[1].push_back(c);
-  }
-  const std::string table = training_loss_table(sweep, result);
-  EXPECT_TRUE(contains(table, "steps [0, 500)", "+0.00400 (+0.3 %)", "+0.26632 (+22.5 %)"));
-  result.cells[1][0].training->steps = 400;
-  EXPECT_TRUE(contains(training_loss_table(sweep, result), "are not compared"));
-  for (auto& cells : result.cells) {
-    for (SweepCell& cell : cells) cell.several_phases = false;
-  }
-  EXPECT_EQ(training_loss_table(sweep, result), "") << "nothing was forgotten";
-}
-
 TEST_F(SweepRun, ARowMayHaveAConfigurationOfItsOwn) {
   const std::string other = (tiny().folder() / "other.toml").string();
   write_file_atomically(

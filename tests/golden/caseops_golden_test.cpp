@@ -48,7 +48,7 @@ class CaseopsGolden : public testing::Test {
 
   GoldenFixture fixture_;
   Tokenizer tokenizer_;
-  CaseOps caseops_;
+  TextTransform caseops_;
 };
 
 TEST_F(CaseopsGolden, TransformsAndInverses) {

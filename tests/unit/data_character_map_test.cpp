@@ -3,9 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "tests/unit/tokenizer_support.h"
 
 namespace mulligan::data_character_map_test {
 namespace {
@@ -14,33 +12,23 @@ std::string number(std::uint32_t value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
-std::string field(int tag, const std::string& bytes) {
-  std::string text(1, static_cast<char>(tag << 3 | 2));
-  std::size_t length = bytes.size();
-  for (; length >= 0x80; length >>= 7) text += static_cast<char>(length | 0x80);
-  return text + static_cast<char>(length) + bytes;
-}
-
 // A model with nothing but a normaliser (field 3) whose map (field 2) has these units and texts.
 std::string model_of(const std::vector<std::uint32_t>& units, const std::string& texts) {
   std::string trie;
   for (const std::uint32_t unit : units) trie += number(unit);
-  return field(3, field(2, number(static_cast<std::uint32_t>(trie.size())) + trie + texts));
+  return field_bytes(3, field_bytes(2, number(static_cast<std::uint32_t>(trie.size())) + trie + texts));
 }
 
 const std::string kTexts("a\0b\0", 4);
 
-TEST(CharacterMap, ASoundMapHasNoProblem) {
+TEST(CharacterMap, ASoundMapOrNoneHasNoProblem) {
+  EXPECT_EQ(character_map_problem(""), "");
+  EXPECT_EQ(character_map_problem(field_bytes(3, field_bytes(1, "identity") + field_bytes(2, ""))), "");
   std::vector<std::uint32_t> units(256);
   EXPECT_EQ(character_map_problem(model_of(units, kTexts)), "");
   units[7] = 3u << 10 | 1u << 8;  // goes to place 7 ^ 3, which has a value
   units[4] = 1u << 31 | 2u;       // the text "b"
   EXPECT_EQ(character_map_problem(model_of(units, kTexts)), "");
-}
-
-TEST(CharacterMap, AModelWithoutAMapHasNoProblem) {
-  EXPECT_EQ(character_map_problem(""), "");
-  EXPECT_EQ(character_map_problem(field(3, field(1, "identity") + field(2, ""))), "");
 }
 
 TEST(CharacterMap, APlaceBeyondTheTrieIsFound) {
@@ -62,19 +50,16 @@ TEST(CharacterMap, AValueBeyondTheTextsIsFound) {
 TEST(CharacterMap, TextsThatDoNotEndAreFound) {
   EXPECT_NE(character_map_problem(model_of(std::vector<std::uint32_t>(256), "ab")), "");
   EXPECT_NE(character_map_problem(model_of(std::vector<std::uint32_t>(256), "")), "");
-  EXPECT_NE(character_map_problem(field(3, field(2, "ab"))), "");
-  EXPECT_NE(character_map_problem(field(3, field(2, number(4'000'000'000u) + "abcdefgh"))), "");
-}
-
-TEST(CharacterMap, SoIsADamagedMapOfTheWayBack) {
-  EXPECT_NE(character_map_problem(field(5, field(2, "ab"))), "");
+  EXPECT_NE(character_map_problem(field_bytes(3, field_bytes(2, "ab"))), "");
+  EXPECT_NE(character_map_problem(field_bytes(5, field_bytes(2, "ab"))), "") << "of the way back";
+  EXPECT_NE(character_map_problem(field_bytes(3, field_bytes(2, number(4'000'000'000u) + "abcdefgh"))), "");
 }
 
 TEST(CharacterMap, NothingHidesBehindAFieldThatIsNotUnderstood) {
   const std::string group("\x0b\x0c", 2);  // an empty group, which SentencePiece passes over
-  const std::string damaged = field(3, field(2, "ab"));
+  const std::string damaged = field_bytes(3, field_bytes(2, "ab"));
   EXPECT_NE(character_map_problem(group + damaged), "");
-  EXPECT_NE(character_map_problem(field(3, group + field(2, "ab"))), "");
+  EXPECT_NE(character_map_problem(field_bytes(3, group + field_bytes(2, "ab"))), "");
   EXPECT_NE(character_map_problem(damaged.substr(0, damaged.size() - 1)), "");
 }
 

@@ -175,13 +175,10 @@ TEST(CheckShards, AChangedFileIsReadAnew) {
   EXPECT_NE(digest(), before);
 }
 
-TEST(Vocabulary, SmallerThanTheTokenizerIsTheVocabularysFault) {
+TEST(Vocabulary, SmallerThanTheTokenizerIsRefusedAndLargerIsTold) {
   EXPECT_TRUE(refuses([] { require_vocabulary(300, 320, "tokenizer.model"); }, ExitCode::bad_configuration,
                       "set model.vocabulary = 320"));
   require_vocabulary(320, 320, "tokenizer.model");
-}
-
-TEST(Vocabulary, PaddingIsToldAndALotOfItIsAWarning) {
   EXPECT_EQ(padding_note(320, 320), "");
   EXPECT_EQ(padding_note(50304, 50257).find("model.vocabulary = 50304 is padded"), 0u);
   EXPECT_EQ(padding_note(8192, 1024).find("warning: "), 0u);

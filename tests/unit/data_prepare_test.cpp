@@ -231,20 +231,15 @@ TEST(Prepare, ALongDocumentIsEncodedAsItWouldBeWhole) {
   prepare(options);
   EXPECT_TRUE(contains(lines, "50000 bytes"));
   const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  bool seen = false;
-  for (const char* split : {"train", "val"}) {
-    const std::vector<std::uint16_t> tokens = tokens_of(options.output, split);
-    for (const Document& part : find_documents(tokens)) {
-      const bool last = part.start + part.length == static_cast<std::int64_t>(tokens.size());
-      const auto document = std::span(tokens).subspan(static_cast<std::size_t>(part.start),
-                                                      static_cast<std::size_t>(part.length) - (last ? 0 : 1));
-      if (document.size() < 100'000) continue;
-      seen = true;
-      const std::vector<int> whole = tokenizer.encode(large);
-      EXPECT_TRUE(std::equal(whole.begin(), whole.end(), document.begin() + 1, document.end()));
-    }
-  }
-  EXPECT_TRUE(seen);
+  std::vector<int> whole = tokenizer.encode(large);
+  whole.insert(whole.begin(), tokenizer.bos_id());
+  whole.push_back(tokenizer.bos_id());  // of the next document
+  const auto holds = [&](const char* split) {
+    std::vector<std::uint16_t> tokens = tokens_of(options.output, split);
+    tokens.push_back(static_cast<std::uint16_t>(tokenizer.bos_id()));
+    return !std::ranges::search(tokens, whole).empty();
+  };
+  EXPECT_TRUE(holds("train") || holds("val"));
 }
 
 // The output is replaced as a whole, only when asked to, and never with files that are not the preparation's.
@@ -313,13 +308,6 @@ TEST(Prepare, ReadsTheTextUnderAnotherKeyAndNamesTheKeysThereAre) {
   EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::bad_data, "documents.jsonl:31", "not valid JSON"));
 }
 
-TEST(Prepare, ASingleDocumentNamesTheWayOut) {
-  const fs::path file = fresh_folder("prepare_single") / "book.txt";
-  write_file_atomically(file, document(1));
-  const PrepareOptions options = options_for({file}, fresh_folder("prepare_single_out"));
-  EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::bad_data, "--validation", "book.txt"));
-}
-
 TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
   const fs::path folder = folder_of_documents("prepare_shards", 60);
   std::string large;
@@ -345,25 +333,17 @@ TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
 }
 
 // A BPE model without byte fallback: characters it has not seen become unknown tokens.
-std::string model_without_byte_fallback() {
-  std::vector<std::string> sentences;
-  for (int i = 0; i < 50; ++i) sentences.push_back("plain words only, number " + std::to_string(i));
-  class Iterator : public sentencepiece::SentenceIterator {
-   public:
-    explicit Iterator(const std::vector<std::string>& sentences) : sentences_(sentences) {}
-    bool done() const override { return next_ == sentences_.size(); }
-    void Next() override { ++next_; }
-    const std::string& value() const override { return sentences_[next_]; }
-    sentencepiece::util::Status status() const override { return {}; }
-
-   private:
-    const std::vector<std::string>& sentences_;
-    std::size_t next_ = 0;
-  } iterator(sentences);
-  const std::unordered_map<std::string, std::string> settings{
-      {"model_type", "bpe"}, {"vocab_size", "60"}, {"hard_vocab_limit", "false"}, {"minloglevel", "2"}};
+std::string model_without_byte_fallback(const fs::path& folder) {
+  std::string lines;
+  for (int i = 0; i < 50; ++i) lines += "plain words only, number " + std::to_string(i) + "\n";
+  write_file_atomically(folder / "lines.txt", lines);
+  const std::unordered_map<std::string, std::string> settings{{"input", (folder / "lines.txt").string()},
+                                                              {"model_type", "bpe"},
+                                                              {"vocab_size", "60"},
+                                                              {"hard_vocab_limit", "false"},
+                                                              {"minloglevel", "2"}};
   std::string model;
-  EXPECT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &model).ok());
+  EXPECT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model).ok());
   return model;
 }
 
@@ -381,7 +361,7 @@ TEST(Prepare, UsesAGivenTokenizerAndRefusesOneThatLosesText) {
   write_file_atomically(models / "broken.model", "no model");
   options.tokenizer = models / "broken.model";
   sentence_of(ExitCode::bad_data, [&] { prepare(options); });
-  write_file_atomically(models / "lossy.model", model_without_byte_fallback());
+  write_file_atomically(models / "lossy.model", model_without_byte_fallback(models));
   options.tokenizer = models / "lossy.model";
   EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::bad_data, "byte fallback"));
 }
@@ -479,6 +459,9 @@ TEST(Prepare, RefusesWhatCannotBePrepared) {
   const fs::path broken = fresh_folder("prepare_refuse_jsonl") / "bad.jsonl";
   write_file_atomically(broken, "{\"text\": \"fine\"}\n{\"texts\": 3}\n");
   refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {empty}; });
+  const std::string single =
+      refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {folder / "even" / "0.txt"}; });
+  EXPECT_TRUE(contains(single, "--validation", "0.txt"));
   refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {folder / "missing"}; });
   EXPECT_TRUE(contains(refused(ExitCode::bad_data, [&](auto& o) { o.inputs = {broken}; }), "bad.jsonl:2"));
   EXPECT_TRUE(contains(refused(ExitCode::bad_configuration, [](auto& o) { o.vocab_size = 65537; }), "65537"));

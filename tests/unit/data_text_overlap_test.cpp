@@ -254,7 +254,13 @@ TEST_F(TextOverlapTest, IsKnownFromTheManifestOrTheCache) {
     ::unsetenv("XDG_CACHE_HOME");
 }
 
-void expect_no_overlap(const PrepareOptions& options) {
+// Of 20 of the texts in a folder, and the others.
+void expect_no_overlap(const fs::path& texts, int vocabulary) {
+  PrepareOptions options;
+  options.inputs = {texts};
+  options.output = fresh_folder("overlap_none");
+  options.vocab_size = vocabulary;
+  options.validation_documents = 20;
   prepare(options);
   const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
   const TextOverlap overlap =
@@ -267,12 +273,7 @@ TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
   const fs::path texts = fresh_folder("overlap_notice_texts");
   for (int i = 0; i < 100; ++i)
     write_file_atomically(texts / (std::to_string(i) + ".txt"), prose(i, 150, true));
-  PrepareOptions options;
-  options.inputs = {texts};
-  options.output = fresh_folder("overlap_notice");
-  options.vocab_size = 400;
-  options.validation_fraction = 0.2;
-  expect_no_overlap(options);
+  expect_no_overlap(texts, 400);
 }
 
 TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
@@ -290,13 +291,7 @@ TEST(TextOverlap, SentencesOfASmallGrammarAreNoOverlap) {
       text += sentence(static_cast<std::uint64_t>(400 * random.uniform(k)));
     write_file_atomically(texts / (std::to_string(i) + ".txt"), text);
   }
-  PrepareOptions options;
-  options.inputs = {texts};
-  options.output = fresh_folder("overlap_grammar");
-  options.vocab_size = 290;
-  options.validation_documents = 20;
-  options.drop_overlap = false;
-  expect_no_overlap(options);
+  expect_no_overlap(texts, 290);
 }
 
 // Text of `letters` letters, drawn.

@@ -82,17 +82,16 @@ TEST(TokenizerFit, AnotherTokenizerOfTheSameSizeDoesNot) {
 }
 
 // The ids that occur most often among those of pieces.
-std::vector<int> frequent(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens,
-                          std::size_t count) {
+std::set<int> frequent(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens, std::size_t count) {
   std::map<int, int> occurs;
   for (const std::uint16_t id : tokens) {
     if (!tokenizer.is_byte(id) && !tokenizer.is_textless(id)) ++occurs[id];
   }
-  std::vector<std::pair<int, int>> sorted;
-  for (const auto& [id, times] : occurs) sorted.emplace_back(times, id);
-  std::ranges::sort(sorted, std::greater<>());
-  std::vector<int> ids;
-  for (std::size_t i = 0; i < std::min(count, sorted.size()); ++i) ids.push_back(sorted[i].second);
+  std::set<std::pair<int, int>, std::greater<>> sorted;
+  for (const auto& [id, times] : occurs) sorted.emplace(times, id);
+  std::set<int> ids;
+  for (const auto& [times, id] : sorted)
+    if (ids.size() < count) ids.insert(id);
   return ids;
 }
 
@@ -101,8 +100,7 @@ TEST(TokenizerFit, LongerPiecesDoNot) {
   const Tokenizer own = Tokenizer::from_bytes(model, "own");
   const std::vector<std::uint16_t> tokens = stream(own, english());
   for (const std::size_t count : {1u, 5u, 41u}) {
-    const std::vector<int> ids = frequent(own, tokens, count);
-    const std::set<int> chosen(ids.begin(), ids.end());
+    const std::set<int> chosen = frequent(own, tokens, count);
     const std::string longer = with_pieces(model, [&](int id, const std::string& piece) {
       return chosen.contains(id) ? piece + "ingly" : piece;
     });

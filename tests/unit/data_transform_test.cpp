@@ -98,7 +98,7 @@ TEST(TransformedData, PreparesAndVerifies) {
   for (const ShardRecord& shard : manifest.train.shards) EXPECT_TRUE(shard.bytes_file.empty());
   const Tokenizer tokenizer = Tokenizer::load(prepared() / manifest.tokenizer_file);
   for (int i = 0; i < 4; ++i)
-    EXPECT_EQ(tokenizer.piece(4 + i), CaseOps().symbols()[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(tokenizer.piece(4 + i), TextTransform().symbols()[static_cast<std::size_t>(i)]);
   // Bytes are those of the originals, white space at their ends included.
   const TextSource originals({prepared() / "validation.jsonl"});
   std::uint64_t counted = 0;
@@ -113,7 +113,8 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
   for (const std::string& document : documents()) {
     SCOPED_TRACE(document);
     std::uint64_t bytes = 0;
-    for (const std::uint16_t count : encode_published(tokenizer, CaseOps(), document).bytes) bytes += count;
+    for (const std::uint16_t count : encode_published(tokenizer, TextTransform(), document).bytes)
+      bytes += count;
     EXPECT_EQ(bytes + encode_document(tokenizer, transform_of(tokenizer), document).left_out,
               document.size());
   }
@@ -121,7 +122,7 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
 
 // However the transformed text is cut, its pieces give the original.
 TEST(TransformedData, AStreamOfPiecesGivesTheOriginal) {
-  const CaseOps transform;
+  const TextTransform transform;
   for (const std::string& document : documents()) {
     const std::string transformed = transform.apply(document);
     for (const std::size_t size : {1u, 2u, 3u, 7u, 1000u}) {
@@ -157,16 +158,6 @@ TEST(TransformedData, ATokenizerThatKeepsTextCountsEveryByte) {
   verify_manifest(options.output);
 }
 
-TEST(TransformedData, LoadsWithItsSideTables) {
-  const Manifest manifest = load_manifest(prepared());
-  const ValidationSet set = load_validation(data_config(prepared()), 340);
-  ASSERT_TRUE(set.side_table.has_value());
-  EXPECT_FALSE(set.byte_table.has_value());
-  EXPECT_EQ(set.counter()->count(set.tokens), manifest.validation.bytes);
-  EXPECT_TRUE(contains(set.byte_note, "agree with"));
-  EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
-}
-
 // A published set: tables next to the shards, found by a folder and by a pattern that matches both.
 TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
   const fs::path folder = published("transform_published");
@@ -177,6 +168,8 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     const ValidationSet set = load_validation(data, 340);
     EXPECT_EQ(set.files.size(), 1u);
     ASSERT_TRUE(set.side_table.has_value());
+    EXPECT_FALSE(set.byte_table.has_value());
+    EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
     EXPECT_TRUE(contains(set.byte_note, "no original documents"));
     data.validation_documents = (folder / "validation.jsonl").string();
@@ -195,7 +188,7 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   std::uint64_t whole = 0, published_bytes = 0;
   for (std::size_t i = 0; i < originals.size(); ++i) {
     const std::string text = originals.raw(i);
-    const PublishedEncoding encoded = encode_published(tokenizer, CaseOps(), text);
+    const PublishedEncoding encoded = encode_published(tokenizer, TextTransform(), text);
     counts.push_back(0);
     counts.insert(counts.end(), encoded.bytes.begin(), encoded.bytes.end());
     whole += text.size();
@@ -254,7 +247,6 @@ TEST(TransformedData, TablesBeyondTheDecodedTextAreRefused) {
   const fs::path folder = published("transform_inflated");
   const fs::path table = folder / "fineweb_val_bytes_000000.bin";
   const std::vector<std::uint16_t> good = read_tokens({table});
-  const std::vector<std::uint16_t> tokens = read_tokens({folder / "fineweb_val_000000.bin"});
   const DataConfig data = data_config(folder);
   EXPECT_TRUE(contains(unproven_bytes(load_validation(data, 340), data), "no original documents"));
   std::vector<std::uint16_t> counts = good;
@@ -329,7 +321,7 @@ TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
 }
 
 TEST(CaseOps, EveryShortTextComesBack) {
-  const CaseOps caseops;
+  const TextTransform caseops;
   const std::vector<std::string> alphabet = {"a",
                                              "B",
                                              " ",

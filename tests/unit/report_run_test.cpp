@@ -257,7 +257,7 @@ TEST(ResolvedSettings, ReadTablesRowsAndOrigins) {
   const auto settings = resolved_settings(
       "# Resolved configuration of x  # y\n\n[a.b]\ntext = \"x  # y = z\"  # f.toml:3\nn = 5              # "
       "default\n"
-      "[[rows]]\nk = 1  # --set\n[[rows]]\nk = 2  # derived\n");
+      "[[rows]]\nk = 1  # --set\n[[rows]]\nk=2  # derived\n");
   ASSERT_EQ(settings.size(), 4u);
   EXPECT_EQ(settings[0].key, "a.b.text");
   EXPECT_EQ(settings[0].value, "\"x  # y = z\"");

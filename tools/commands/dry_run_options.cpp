@@ -13,7 +13,6 @@
 #include "tools/cost/cost_text.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/prediction.h"
-#include "tools/cost/scaling.h"
 #include "tools/cost/ttt_memory.h"
 
 namespace mulligan {
@@ -23,9 +22,6 @@ struct DryRunArguments {
   bool asked = false;
   std::string card = known_cards().front().name;
   int ranks = 1;
-  int nodes = 0, gpus_per_node = 8;  // 0: scaling over nodes is not asked for
-  double link_gbps = 0;
-  int links_per_node = 1;
 };
 
 // Steps of each phase; empty where a clock ends the run or one of its phases.
@@ -79,19 +75,6 @@ std::string format_run_length(const std::vector<std::int64_t>& steps,
   return text.take();
 }
 
-// How the step scales over nodes; printed after the plan of one rank.
-void print_scaling(const DryRunArguments& arguments, const RunOptions& run, PluginHost& host,
-                   std::int64_t micro_batches) {
-  const auto load = [&](std::int64_t wanted) {
-    return load_config(run.config, run.overrides, {for_ranks(wanted)});
-  };
-  const Card& card = find_card(arguments.card);
-  const ScalingOptions options{card,
-                               {arguments.nodes, arguments.gpus_per_node, arguments.links_per_node,
-                                card.node_link_bytes_per_second, arguments.link_gbps * 1e9 / 8}};
-  fmt::print("\n{}", format_scaling(predict_scaling(load, micro_batches, host, options), options));
-}
-
 // Where the configuration says how many steps there are; what has no kernels for a GPU has no hours there.
 void print_length(LoadedConfig loaded, PluginHost& host, const DryRunOptions& options, const DryRun& plan) {
   const std::vector<std::int64_t> steps = planned_steps(loaded.config);
@@ -104,26 +87,13 @@ void print_length(LoadedConfig loaded, PluginHost& host, const DryRunOptions& op
 }
 
 void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
-  if (arguments.nodes > 1 && arguments.link_gbps == 0) {
-    throw config_error(
-        "--nodes {} says nothing of the link between nodes; add --link-gbps GIGABITS_PER_SECOND.",
-        arguments.nodes);
-  }
   PluginHost host = run.plugin_host();
   LoadedConfig loaded = load_config(run.config, run.overrides);
-  const std::int64_t configured = loaded.config.train.micro_batches;
-  const int ranks = arguments.nodes > 0 ? arguments.nodes * arguments.gpus_per_node : arguments.ranks;
-  std::vector<SettingsFrom> of_nodes;
-  if (arguments.nodes > 0) {
-    of_nodes = {for_ranks(micro_batches_for(configured, ranks))};
-    loaded = load_config(run.config, run.overrides, of_nodes);
-  }
-  const DryRunOptions options{find_card(arguments.card), ranks};
+  const DryRunOptions options{find_card(arguments.card), arguments.ranks};
   const DryRun plan = dry_run(loaded, host, options);
   fmt::print("{}", format_dry_run(loaded.config, options, plan));
   // Anew, for the plan has resolved the keys of its plugins.
-  print_length(load_config(run.config, run.overrides, of_nodes), host, options, plan);
-  if (arguments.nodes > 0) print_scaling(arguments, run, host, configured);
+  print_length(load_config(run.config, run.overrides), host, options, plan);
   if (!loaded.config.ttt) return;
   const TttMemory memory = plan_ttt_memory(loaded, host);
   fmt::print("\n{}memory of test-time training: {}\n", format_ttt_memory(memory),
@@ -153,36 +123,9 @@ TrainAnswer declare_dry_run(CLI::App& train) {
       ->needs(dry_run)
       ->type_name("NAME")
       ->capture_default_str();
-  CLI::Option* ranks =
-      train.add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
-          ->needs(dry_run)
-          ->check(CLI::Range(1, 1'000'000))
-          ->capture_default_str();
-  CLI::Option* nodes =
-      train
-          .add_option(
-              "--nodes", arguments->nodes,
-              "Nodes of the dry run, which then predicts a step on 1 to N nodes and the gain of the last "
-              "one")
-          ->needs(dry_run)
-          ->excludes(ranks)
-          ->check(CLI::Range(1, 1024));
-  train
-      .add_option("--gpus-per-node", arguments->gpus_per_node,
-                  "GPUs of each node of the dry run, a rank on each")
-      ->needs(nodes)
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  train
-      .add_option("--link-gbps", arguments->link_gbps,
-                  "Gigabits per second of each link between a node and the others, in one direction")
-      ->needs(nodes)
-      ->check(CLI::Range(0.001, 1e6));
-  train
-      .add_option("--links-per-node", arguments->links_per_node,
-                  "Links (network cards) of each node to the others, which share what leaves it")
-      ->needs(nodes)
-      ->check(CLI::Range(1, 64))
+  train.add_option("--ranks", arguments->ranks, "Ranks of the dry run; memory and cost are those of one")
+      ->needs(dry_run)
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   return [arguments](const RunOptions& run) {
     if (arguments->asked) print_plan(*arguments, run);

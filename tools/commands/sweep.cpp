@@ -22,8 +22,7 @@ struct SweepArguments {
 };
 
 void print_tables(const Sweep& sweep, const SweepResult& result) {
-  fmt::print("\n{}\n{}{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)),
-             training_loss_table(sweep, result));
+  fmt::print("\n{}\n{}", sweep_table(sweep, result), stats::study_text(sweep_study(sweep, result)));
   if (sweep.costs) fmt::print("\n{}", cost_table(sweep, result));
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -196,13 +195,11 @@ CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::
       row.bytes_read = bytes;
       row.seconds = card.launch_seconds + 2 * bytes / card.sustained_bytes_per_second;
       return row;
-    case Kind::upload:
+    default:  // Kind::upload
       row.kernel = "upload";
       row.category = "uploads";
       row.seconds = card.upload_seconds + bytes / card.upload_bytes_per_second;
       return row;
-    default:
-      throw std::logic_error("transfers are no work of one card");
   }
 }
 

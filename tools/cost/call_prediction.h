@@ -28,7 +28,7 @@ ProductClass product_class(const Graph& graph, const Call& call);
 CostRow predict_call(const Graph& graph, const Call& call, const CallAccess& access, const mlg_work& work,
                      std::int64_t segment_tokens, const Card& card);
 
-// The cost of an event of the rehearsal's last step that is not a transfer; shapes are left out.
+// The cost of an event of the rehearsal's last step; shapes are left out.
 CostRow event_cost(const StepRehearsal& rehearsal, const StepEvent& event, std::int64_t segment_tokens,
                    const Card& card);
 

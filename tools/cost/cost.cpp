@@ -113,9 +113,6 @@ namespace {
 //              about as long to fill and drain the card: an assumption, the same for all cards.
 //   uploads    25 GB/s (PCIe 4.0 x16) and 55 (5.0) at best, 10 us each: an assumption.
 //   others     B200 and RTX 4090 have the H100's shares of their peaks, without a reading of mulligan's kernels for them.
-//              Their links: twice NVLink 4, and what PCIe 4.0 x16 moves between two cards.
-//   links      NCCL's all-reduce of large messages between the 8 cards of a node over NVLink, without
-//              in-switch sums: about 360 GB/s on NVLink 4 and 230 on NVLink 3 (its "bus bandwidth").
 std::vector<Card> make_cards() {
   std::vector<Card> cards = {{"h100", "NVIDIA H100 SXM"},
                              {"h200", "NVIDIA H200"},
@@ -142,8 +139,7 @@ std::vector<Card> make_cards() {
       {&Card::own_attention_flops_per_second, {17e12, 17e12, 4.9e12, 19e12, 20.6e12}},
       {&Card::launch_seconds, {2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6, 2.6e-6}},
       {&Card::upload_bytes_per_second, {55e9, 55e9, 25e9, 55e9, 25e9}},
-      {&Card::upload_seconds, {10e-6, 10e-6, 10e-6, 10e-6, 10e-6}},
-      {&Card::node_link_bytes_per_second, {360e9, 360e9, 230e9, 720e9, 20e9}}};
+      {&Card::upload_seconds, {10e-6, 10e-6, 10e-6, 10e-6, 10e-6}}};
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < cards.size(); ++i) cards[i].*row.figure = row.values[i];
   }

@@ -32,9 +32,6 @@ struct Card {
   double launch_seconds = 0;                  // what a kernel of a captured graph costs besides its work
   double upload_bytes_per_second = 0;         // from the host's page-locked memory
   double upload_seconds = 0;                  // what an upload costs besides its bytes
-
-  // Between the cards of one node, of one card in one direction, as ring collectives reach it.
-  double node_link_bytes_per_second = 0;
 };
 
 // The first is the default.

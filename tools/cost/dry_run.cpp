@@ -20,16 +20,6 @@
 namespace mulligan {
 namespace {
 
-DryRun::ReadWeights read_weights(const RunConfig& config) {
-  const ComputeTypes types = scored_types(config);
-  DryRun::ReadWeights read;
-  for (const ParameterSpec& spec : model_parameters(config.model)) {
-    (spec.projection ? read.projection_elements : read.other_elements) += spec.type.elements();
-    read.bytes += spec.type.as(types.of(spec)).bytes();
-  }
-  return read;
-}
-
 DryRun::Step plan_step(const RunConfig& config, const Phase& phase, const std::vector<PlannedStep>& programs,
                        const Card& card) {
   DryRun::Step step{executed_layers(config, phase), {}};
@@ -101,7 +91,6 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
     plan.arenas.push_back({program->name(), program->arena_bytes()});
   plan.tensors = parameters;
   plan.parameters = parameter_count(model_parameters(config.model));
-  plan.read_weights = read_weights(config);
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     plan.steps.push_back(
         plan_step(config, config.phases[i], training.engine().plan().steps(i), options.card));
@@ -114,9 +103,6 @@ std::string format_dry_run(const RunConfig& config, const DryRunOptions& options
   add_tensors(text, config, plan.tensors);
   text.line("");
   text.line("parameters: {}", grouped(plan.parameters));
-  text.line("weights as they are read to score: {} bytes (projections: {} elements in {}; {} others)",
-            grouped(plan.read_weights.bytes), grouped(plan.read_weights.projection_elements),
-            dtype_name(scored_types(config).projections), grouped(plan.read_weights.other_elements));
   text.line("elements: {}", fmt::join(active_elements(config.model), ", "));
   text.line("");
   text.line("memory of one of {} rank{}:", options.ranks, options.ranks == 1 ? "" : "s");

@@ -24,16 +24,10 @@ struct DryRun : DeviceBytes {
     std::int64_t layers = 0;  // executed
     Cost cost;
   };
-  // The weights as matmuls read them when the model is scored; LayerCast makes them smaller.
-  struct ReadWeights {
-    std::int64_t projection_elements = 0, other_elements = 0;
-    std::int64_t bytes = 0;
-  };
   std::string workspace_note = {};     // why the workspace is not known
   std::vector<MemoryRow> arenas = {};  // scratch of each program; the shared arena is as large as the largest
   std::vector<PlannedParameter> tensors = {};
   std::int64_t parameters = 0;
-  ReadWeights read_weights = {};
   std::vector<Step> steps = {};  // by phase
 };
 

@@ -15,15 +15,13 @@ using Kind = StepEvent::Kind;
 
 PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const PredictOptions& options) {
   const RunConfig& config = rehearsal.config();
-  const RehearsedStep step = rehearsal.step(phase);
   PredictedPhase predicted;
   predicted.name = config.phases[phase].name;
   predicted.layers = executed_layers(config, config.phases[phase]);
 
   std::vector<CostRow> rows, categories;
   std::set<std::uint32_t> measurements;
-  for (const StepEvent& event : step.events) {
-    if (event.kind == Kind::submit || event.kind == Kind::join) continue;
+  for (const StepEvent& event : rehearsal.step(phase)) {
     CostRow one = event_cost(rehearsal, event, rehearsal.segment_tokens(phase), options.card);
     predicted.memsets += event.kind == Kind::zero;
     predicted.copies += event.kind == Kind::copy;

@@ -33,40 +33,24 @@ LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
   return loaded;
 }
 
-}  // namespace
-
-class StepRehearsal::Transfers final : public TransferBatch {
+// The first of several ranks that do not exist. Transfers move nothing; messages between ranks are a std::logic_error.
+class RehearsedRanks final : public Communicator {
  public:
-  Transfers(StepRehearsal& rehearsal, std::size_t number) : rehearsal_(rehearsal), number_(number) {}
-  void submit() override { rehearsal_.add(StepEvent::Kind::submit, 0, number_); }
-  void join() override { rehearsal_.add(StepEvent::Kind::join, 0, number_); }
-
- private:
-  StepRehearsal& rehearsal_;
-  std::size_t number_;
-};
-
-// The first of several ranks that do not exist. Messages between ranks are a std::logic_error.
-class StepRehearsal::Ranks final : public Communicator {
- public:
-  Ranks(StepRehearsal& rehearsal, int ranks)
-      : rehearsal_(rehearsal), planned_(make_planned_communicator(ranks)) {}
-
+  explicit RehearsedRanks(int ranks) : planned_(make_planned_communicator(ranks)) {}
   HostGroup& group() override { return planned_->group(); }
-  std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
-    auto& batches = rehearsal_.step_.batches;
-    batches.emplace_back();
-    for (const Transfer& transfer : transfers) {
-      const std::int64_t bytes = transfer.count * dtype_size(store.type(transfer.from).dtype);
-      batches.back().push_back({transfer.kind, bytes});
-    }
-    return std::make_unique<Transfers>(rehearsal_, batches.size() - 1);
+  std::unique_ptr<TransferBatch> prepare(TensorStore&, std::vector<Transfer>) override {
+    struct NoTransfers final : TransferBatch {
+      void submit() override {}
+      void join() override {}
+    };
+    return std::make_unique<NoTransfers>();
   }
 
  private:
-  StepRehearsal& rehearsal_;
   std::unique_ptr<Communicator> planned_;
 };
+
+}  // namespace
 
 StepRehearsal::StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens)
     : config_(resolved(loaded, host).config),
@@ -74,7 +58,7 @@ StepRehearsal::StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, 
       plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
       groups_(config_, plugins_, parameters_),
-      communicator_(std::make_unique<Ranks>(*this, ranks)),
+      communicator_(std::make_unique<RehearsedRanks>(ranks)),
       engine_(config_, {}, plugins_, parameters_, groups_, *communicator_, 1),
       arena_(*plugins_.backend),
       access_(*plugins_.backend) {
@@ -90,15 +74,15 @@ StepRehearsal::~StepRehearsal() {
   plugins_.backend->watch(nullptr);
 }
 
-void StepRehearsal::add(StepEvent::Kind kind, std::size_t bytes, std::size_t batch) {
-  if (listening_) step_.events.push_back({kind, nullptr, 0, static_cast<std::int64_t>(bytes), batch});
+void StepRehearsal::add(StepEvent::Kind kind, std::size_t bytes) {
+  if (listening_) events_.push_back({kind, nullptr, 0, static_cast<std::int64_t>(bytes)});
 }
 
 void StepRehearsal::runs(std::span<void* const> handles) {
   if (!listening_) return;
   for (void* handle : handles) {
     const auto [program, call] = calls_.at(handle);
-    step_.events.push_back({StepEvent::Kind::call, program, call, 0, 0});
+    events_.push_back({StepEvent::Kind::call, program, call, 0});
   }
 }
 
@@ -107,16 +91,16 @@ std::int64_t StepRehearsal::segment_tokens(std::size_t phase) const {
   return document_tokens_ == 0 ? longest : std::min(document_tokens_, longest);
 }
 
-RehearsedStep StepRehearsal::step(std::size_t phase) {
+std::vector<StepEvent> StepRehearsal::step(std::size_t phase) {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   const Batch row = row_of(tokens, std::min(segment_tokens(phase), tokens), document_tokens_ == 0);
   engine_.enter(phase);
   groups_.set_rates({0, horizon_steps(config_), 0, 0});
-  step_.events.clear();
+  events_.clear();
   listening_ = true;
   engine_.step(1, [&row]() -> const Batch& { return row; });
   listening_ = false;
-  return step_;
+  return events_;
 }
 
 mlg_work StepRehearsal::work(const StepEvent& call) const {

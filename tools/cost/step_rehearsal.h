@@ -1,5 +1,5 @@
 // StepRehearsal: a training step by the run's own code on a planning device and without other ranks. It records what the step
-// asks of device and network: kernel calls with their launches, memsets, copies, uploads and transfers, in their order.
+// asks of the device: kernel calls with their launches, memsets, copies and uploads, in their order. Transfers are left out.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,6 @@
 
 namespace mulligan {
 
-// What a transfer moves. `bytes`: of the whole tensor (all_reduce, broadcast, reduce), of one rank's share (the others).
-struct RehearsedTransfer {
-  Collective kind = Collective::all_reduce;
-  std::int64_t bytes = 0;
-};
-
 // One thing that a step asks for.
 struct StepEvent {
   enum class Kind {
@@ -29,19 +23,11 @@ struct StepEvent {
     zero,    // a memset of `bytes`
     copy,    // of `bytes` within the device
     upload,  // of `bytes` from the host
-    submit,  // transfers `batch` begin, after everything before this
-    join,    // what follows waits for them
   };
   Kind kind = Kind::call;
   const Program* program = nullptr;
   std::size_t call = 0;
   std::int64_t bytes = 0;
-  std::size_t batch = 0;
-};
-
-struct RehearsedStep {
-  std::vector<StepEvent> events;
-  std::vector<std::vector<RehearsedTransfer>> batches;  // submitted together, by StepEvent::batch
 };
 
 class StepRehearsal : BackendWatch {
@@ -59,7 +45,7 @@ class StepRehearsal : BackendWatch {
   // Of the kernels that its steps call.
   const CallAccess& access() const { return access_; }
   // One step of a phase, an index into RunConfig::phases.
-  RehearsedStep step(std::size_t phase);
+  std::vector<StepEvent> step(std::size_t phase);
   // What the cuda backend launches for a call event of the last step.
   mlg_work work(const StepEvent& call) const;
   const Program& micro_step(std::size_t phase) const;
@@ -69,19 +55,16 @@ class StepRehearsal : BackendWatch {
   std::int64_t segment_tokens(std::size_t phase) const;
 
  private:
-  class Ranks;
-  class Transfers;
-
   void runs(std::span<void* const> handles) override;
   void zeroes(std::size_t bytes) override { add(StepEvent::Kind::zero, bytes); }
   void copies(std::size_t bytes) override { add(StepEvent::Kind::copy, bytes); }
   void uploads(std::size_t bytes) override { add(StepEvent::Kind::upload, bytes); }
-  void add(StepEvent::Kind kind, std::size_t bytes, std::size_t batch = 0);
+  void add(StepEvent::Kind kind, std::size_t bytes);
 
   const RunConfig& config_;
   std::int64_t document_tokens_;
   bool listening_ = false;
-  RehearsedStep step_;
+  std::vector<StepEvent> events_;                                                  // of the last step
   std::unordered_map<const void*, std::pair<const Program*, std::size_t>> calls_;  // by handle
   RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;

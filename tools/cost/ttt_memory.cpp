@@ -91,7 +91,10 @@ std::string format_ttt_memory(const TttMemory& memory) {
 }
 
 std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
-                                                    std::span<const std::uint16_t> tokens, int bos_id) {
+                                                    std::vector<std::uint16_t> tokens) {
+  const Documents documents =
+      tokens.empty() ? documents_of(loaded.config) : Documents{std::move(tokens), 1, false, {}};
+  if (documents.made_up) loaded.config.ttt->config.document_fraction = 1;
   try {
     plan_on_cuda(loaded);
     resolve_run_plugins(loaded, host);
@@ -101,17 +104,11 @@ std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, Plugin
     LoadedModel model(*plugins.backend, config, base_masters(*config.ttt));
     const BaseModel base = base_model(model, config);
     const TttSetup setup = rule.setup(config);
-    const TttScorer run(base, setup, {tokens, bos_id, nullptr, {}});
+    const TttScorer run(base, setup, {documents.tokens, documents.bos_id, nullptr, {}});
     return matmul_measurements(*plugins.backend, run.programs());
   } catch (const Error&) {
     return {};
   }
-}
-
-std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host) {
-  const Documents documents = documents_of(loaded.config);
-  if (documents.made_up) loaded.config.ttt->config.document_fraction = 1;
-  return ttt_matmul_measurements(loaded, host, documents.tokens, documents.bos_id);
 }
 
 }  // namespace mulligan

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
@@ -29,10 +29,9 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host);
 std::string format_ttt_memory(const TttMemory& memory);
 
 // How many measurements of matmul algorithms the scoring takes on a GPU, where all ranks of a machine share
-// them: of these tokens, or of the documents that plan_ttt_memory() plans for. Planned on the cuda backend:
-// changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
+// them: of these tokens (documents begin with token 1), or without any of the documents that plan_ttt_memory() plans for.
+// Planned on the cuda backend: changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
 std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
-                                                    std::span<const std::uint16_t> tokens, int bos_id);
-std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host);
+                                                    std::vector<std::uint16_t> tokens = {});
 
 }  // namespace mulligan

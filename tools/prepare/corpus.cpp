@@ -126,9 +126,8 @@ void Corpus::note_files(const TextSource& source) {
   manifest.text.plain_files += read_as.plain_files;
   manifest.text.json_files += read_as.json_files;
   manifest.text.json_lines += read_as.json_lines;
-  manifest.text.json_by_contents += read_as.found_lines.size();
-  for (const auto& path : read_as.found_lines) remarks.push_back({path, TextForm::found_lines});
-  for (const auto& suspect : read_as.suspects) remarks.push_back(suspect);
+  manifest.text.json_by_contents += read_as.json_by_contents;
+  remarks.insert(remarks.end(), read_as.remarks.begin(), read_as.remarks.end());
 }
 
 void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const PrepareOptions& options) {

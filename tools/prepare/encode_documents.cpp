@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -110,7 +109,7 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
 
 // Reads and encodes documents in parallel, long ones in parts.
 std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<const CorpusDocument> documents,
-                                                                    bool scored) {
+                                                                    bool scored, OverlapMeter* meter) {
   std::vector<Encoded> block(documents.size());
   const bool counted = scored && changes_text();
   parallel_for(block.size(), options_.threads, [&](std::size_t i) {
@@ -122,9 +121,9 @@ std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<co
   });
   if (ablated_) note_ablation(block, documents);
   if (!transform_ && !counted) encode_plain(block, documents);
-  if (unwanted_) {
+  if (meter) {
     parallel_for(block.size(), options_.threads,
-                 [&](std::size_t i) { block[i].unwanted = unwanted_(block[i].tokens); });
+                 [&](std::size_t i) { block[i].unwanted = meter->read(block[i].tokens); });
   }
   return block;
 }
@@ -141,7 +140,7 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
 }  // namespace
 
 bool DocumentEncoder::changes_text() const {
-  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_;
+  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_ != nullptr;
 }
 
 void DocumentEncoder::encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const {
@@ -231,23 +230,15 @@ void DocumentEncoder::note_ablation(const std::vector<Encoded>& block,
   }
 }
 
-bool DocumentEncoder::spells(const std::string& spelled, const std::string& text) const {
-  if (!transform_) return spelled == text;
-  try {
-    return transform_->undo(spelled) == text;
-  } catch (const Error&) {  // normalisation has changed what a symbol stands in front of
-    return false;
-  }
-}
-
 SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents, const std::string& stem,
-                                    std::string* text) {
+                                    std::string* text, AblatedSplit* ablated, OverlapMeter* meter) {
+  ablated_ = ablated;
   const ByteTable table = ByteTable::from_tokenizer(tokenizer_);
   ShardWriter writer(folder_, stem, options_.tokens_per_shard);
   SplitRecord split;
   for (std::size_t first = 0; first < documents.size();) {
     const std::span<const CorpusDocument> some(&documents[first], block_size(documents, first));
-    const std::vector<Encoded> block = encode_block(some, text != nullptr);
+    const std::vector<Encoded> block = encode_block(some, text != nullptr, meter);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const Encoded& one = block[i];
       const auto note = [&](std::uint64_t& count, std::string change) {
@@ -255,7 +246,7 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
         changes_.push_back({some[i].name(), std::move(change)});
       };
       if (one.unwanted) {
-        note(record_.overlap_left_out, "left out: " + reason_);
+        note(record_.overlap_left_out, "left out: it holds a passage of the validation text, changed or not");
         continue;
       }
       if (one.tokens.size() == 1) {
@@ -263,7 +254,7 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
         continue;
       }
       const std::string spelled = tokenizer_.document_text(one.tokens);
-      if (!spells(spelled, one.text)) {
+      if (original_text(transform_, spelled) != one.text) {
         note(record_.documents_changed_by_tokenizer,
              fmt::format("changed by the tokenizer's normalisation: {} bytes became {}", one.text.size(),
                          spelled.size()));
@@ -280,88 +271,6 @@ SplitRecord DocumentEncoder::encode(const std::vector<CorpusDocument>& documents
   }
   split.shards = writer.finish();
   return split;
-}
-
-namespace {
-
-constexpr std::size_t most_lines = std::size_t{1} << 24;
-constexpr std::size_t block_documents = 256;
-
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-
-AblationRules all_symbols() {
-  AblationRules rules;
-  rules.classes = {SymbolClass::latex, SymbolClass::digits, SymbolClass::operators, SymbolClass::greek};
-  return rules;
-}
-
-struct Counted {
-  SymbolCounts symbols{};
-  std::vector<std::size_t> templates;  // a hash for each line that is not blank
-};
-
-Counted count(const std::string& text, const AblationRules& rules) {
-  Counted counted;
-  static_cast<void>(ablate(text, rules, counted.symbols));
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    if (line.find_first_not_of(" \t\r") != line.npos)
-      counted.templates.push_back(std::hash<std::string>()(line_template(line)));
-    begin = end + 1;
-  }
-  return counted;
-}
-
-}  // namespace
-
-std::string line_template(std::string_view line) {
-  std::string text;
-  for (std::size_t i = 0; i < line.size();) {
-    if (is_digit(line[i])) {
-      text += '0';
-      while (i < line.size() && is_digit(line[i])) ++i;
-    } else if (is_letter(line[i])) {
-      text += 'x';
-      while (i < line.size() && (is_letter(line[i]) || is_digit(line[i]))) ++i;
-    } else {
-      text += line[i++];
-    }
-  }
-  return text;
-}
-
-SymbolRecord symbol_statistics(const std::vector<CorpusDocument>& documents, std::uint64_t tokens,
-                               int threads) {
-  const AblationRules rules = all_symbols();
-  SymbolCounts symbols{};
-  std::vector<std::size_t> templates;
-  for (std::size_t first = 0; first < documents.size(); first += block_documents) {
-    std::vector<Counted> block(std::min(block_documents, documents.size() - first));
-    parallel_for(block.size(), threads,
-                 [&](std::size_t i) { block[i] = count(documents[first + i].text(), rules); });
-    for (const Counted& one : block) {
-      for (std::size_t kind = 0; kind < symbol_class_count; ++kind) symbols[kind] += one.symbols[kind];
-      const std::size_t room = most_lines - templates.size();
-      templates.insert(
-          templates.end(), one.templates.begin(),
-          one.templates.begin() + static_cast<std::ptrdiff_t>(std::min(room, one.templates.size())));
-    }
-  }
-  SymbolRecord record;
-  for (const SymbolClass kind : rules.classes) {
-    record.per_1000_tokens[word_of(kind)] =
-        tokens == 0 ? 0.0
-                    : 1000.0 * static_cast<double>(symbols[static_cast<std::size_t>(kind)]) /
-                          static_cast<double>(tokens);
-  }
-  record.lines = templates.size();
-  std::ranges::sort(templates);
-  record.templates = static_cast<std::uint64_t>(std::ranges::unique(templates).begin() - templates.begin());
-  return record;
 }
 
 }  // namespace mulligan

@@ -1,9 +1,7 @@
 #include "tools/prepare/output_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -39,17 +37,26 @@ bool non_empty_folder(const fs::path& path) {
 }  // namespace
 
 OutputFolder::OutputFolder(const fs::path& target, MayReplace may_replace)
-    : target_(resolved(target)), may_replace_(std::move(may_replace)) {
+    : target_(resolved(target)),
+      work_(target_.string() + ".preparing"),
+      may_replace_(std::move(may_replace)) {
   config_error_if(target_ == target_.parent_path(),
                   "'{}' cannot be the output folder; name a folder of its own", target.string());
-  work_ = target_.string() + ".preparing";
   check_target();
-  take_work_folder();
-}
-
-OutputFolder::~OutputFolder() {
-  temporary_.reset();
-  if (lock_ >= 0) ::close(lock_);
+  std::error_code error;
+  config_error_if(fs::is_symlink(fs::symlink_status(work_, error)), "'{}' is a link; remove it",
+                  work_.string());
+  lock_.emplace(work_, "prepare");
+  temporary_.emplace(work_);
+  for (const auto& entry : fs::directory_iterator(work_)) {
+    if (entry.path().filename() != directory_lock_file) fs::remove_all(entry.path());
+  }
+  // What a process that was killed in publish() had replaced.
+  for (const auto& entry : fs::directory_iterator(work_.parent_path(), error)) {
+    if (name_of_temporary(entry.path().filename()) == work_.filename() && is_left_behind(entry.path())) {
+      fs::remove_all(entry.path(), error);
+    }
+  }
 }
 
 void OutputFolder::check_target() const {
@@ -67,39 +74,6 @@ void OutputFolder::check_target() const {
       "it, such as '{}'",
       target_.string(), (target_ / "prepared").string());
   if (non_empty_folder(target_)) may_replace_(target_);
-}
-
-// Makes the work folder and locks it for as long as this process lives. Empties an existing folder that no process
-// locks.
-void OutputFolder::take_work_folder() {
-  std::error_code error;
-  fs::create_directories(target_.parent_path(), error);
-  const bool made = !error && ::mkdir(work_.c_str(), 0755) == 0;
-  if (!made && (error || errno != EEXIST)) {
-    throw run_error(
-        "cannot make the folder '{}' for the output '{}': {}; choose a folder that can be written to",
-        work_.string(), target_.string(), error ? error.message() : std::strerror(errno));
-  }
-  lock_ = ::open(work_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-  struct stat locked {
-  }, named{};
-  const bool held =
-      lock_ >= 0 && (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
-      ::fstat(lock_, &locked) == 0 && ::stat(work_.c_str(), &named) == 0 && locked.st_ino == named.st_ino;
-  if (!held) {
-    if (std::exchange(lock_, -1) >= 0) ::close(lock_);
-    throw config_error(
-        "another process is preparing '{}' now (it holds '{}'); wait for it or choose another output folder",
-        target_.string(), work_.string());
-  }
-  temporary_.emplace(work_);
-  for (const auto& entry : fs::directory_iterator(work_)) fs::remove_all(entry.path());
-  // What a process that was killed in publish() had replaced.
-  for (const auto& entry : fs::directory_iterator(work_.parent_path(), error)) {
-    if (name_of_temporary(entry.path().filename()) == work_.filename() && is_left_behind(entry.path())) {
-      fs::remove_all(entry.path(), error);
-    }
-  }
 }
 
 void OutputFolder::publish() {
@@ -136,6 +110,8 @@ void OutputFolder::publish() {
     }
     fs::rename(second, old.path(), error);
   });
+  fs::remove(target_ / directory_lock_file, error);
+  lock_.reset();
   sync_folder(target_.parent_path());
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "framework/core/directory_lock.h"
 #include "framework/core/temporary_path.h"
 
 namespace mulligan {
@@ -18,12 +19,9 @@ class OutputFolder {
   using MayReplace = std::function<void(const std::filesystem::path&)>;
 
   // Throws config_error if the target is not a folder, must not be replaced, is a mount point (which cannot be renamed), or is being
-  // prepared by another process. Throws run_error if the system refuses to make the folder.
+  // prepared by another process. Throws run_error if the system refuses to make the folder. What was written is removed with the object,
+  // unless it was published.
   OutputFolder(const std::filesystem::path& target, MayReplace may_replace);
-  OutputFolder(const OutputFolder&) = delete;
-  OutputFolder& operator=(const OutputFolder&) = delete;
-  // Removes what was written, unless it was published.
-  ~OutputFolder();
 
   const std::filesystem::path& path() const { return work_; }  // where to write
   // Asks once more whether the target may be replaced, and puts the new folder in its place in one step.
@@ -32,12 +30,11 @@ class OutputFolder {
 
  private:
   void check_target() const;
-  void take_work_folder();
 
   std::filesystem::path target_;
   std::filesystem::path work_;
   MayReplace may_replace_;
-  int lock_ = -1;
+  std::optional<DirectoryLock> lock_;
   std::optional<TemporaryPath> temporary_;  // the work folder, also removed when a signal ends the process
 };
 

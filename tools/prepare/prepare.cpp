@@ -13,7 +13,6 @@
 #include "framework/core/steady_time.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
-#include "framework/data/side_table.h"
 #include "framework/data/text_overlap.h"
 #include "framework/data/text_transform.h"
 #include "framework/data/tokenizer.h"
@@ -47,7 +46,8 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
                   "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
                   folder.string());
   const Manifest old = load_manifest(folder);
-  std::set<std::string> own{kManifestFile, kVocabFile, old.tokenizer_file, old.validation_text_file};
+  std::set<std::string> own{kManifestFile, kVocabFile, directory_lock_file, old.tokenizer_file,
+                            old.validation_text_file};
   own.insert(old.text.changes.file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
     for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
@@ -125,19 +125,12 @@ class Preparation {
     report("comparing training and validation text");
     manifest.overlap =
         measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
-    if (options_.symbol_statistics) {
-      report("counting symbols");
-      begin("counting symbols", "", 0);
-      const std::uint64_t tokens =
-          manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
-      manifest.symbols = symbol_statistics(corpus.train, tokens, options_.threads);
-    }
     begin("checking and writing", "", 0);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
     const char* text_file = transform_ ? kValidationDocumentsFile : kValidationTextFile;
     write_file_atomically(folder_ / text_file, validation_text);
-    check_bytes(tokenizer, validation_text);
+    check_bytes(tokenizer);
 
     manifest.source = options_.source;
     if (manifest.source.empty())
@@ -159,6 +152,7 @@ class Preparation {
         !ablated && manifest.text.documents_cleaned + manifest.text.documents_changed_by_tokenizer == 0;
     write_changes();
     save_manifest(folder_, manifest);
+    verify_manifest(folder_);
     folder.publish();
     begin("", "", 0);
     summary_.encode_seconds = lap();
@@ -172,18 +166,14 @@ class Preparation {
     const AblationRules& rules = options_.ablation;
     AblationRecord record;
     require_domains(corpus);
-    if (rules.any() && rules.validation) encoder.begin_ablation();
-    manifest.validation = encoder.encode(corpus.validation, "fineweb_val", &validation_text);
-    if (rules.any() && rules.validation) record.validation = encoder.end_ablation();
-    if (rules.any()) encoder.begin_ablation();
-    std::optional<OverlapMeter> meter;
-    if (options_.drop_overlap) {
-      meter.emplace(&tokenizer, read_tokens(shard_files(manifest.validation)));
-      encoder.leave_out([&](std::span<const std::uint16_t> tokens) { return meter->read(tokens); },
-                        "it holds a passage of the validation text, changed or not");
-    }
+    if (rules.any() && rules.validation) record.validation.emplace();
+    manifest.validation = encoder.encode(corpus.validation, "fineweb_val", &validation_text,
+                                         record.validation ? &*record.validation : nullptr);
     require_documents(manifest.validation, "validation");
-    manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr);
+    std::optional<OverlapMeter> meter;
+    if (options_.drop_overlap) meter.emplace(&tokenizer, read_tokens(shard_files(manifest.validation)));
+    manifest.train = encoder.encode(corpus.train, "fineweb_train", nullptr,
+                                    rules.any() ? &record.train : nullptr, meter ? &*meter : nullptr);
     if (!options_.drop_overlap) require_documents(manifest.train, "training");
     data_error_if(
         manifest.train.documents == 0,
@@ -191,7 +181,6 @@ class Preparation {
         "none; give other documents, or name validation documents of their own with --validation",
         corpus.train.size());
     if (!rules.any()) return;
-    record.train = encoder.end_ablation();
     for (const SymbolClass kind : rules.classes) {
       const std::string name(word_of(kind));
       record.classes.push_back(name);
@@ -287,7 +276,10 @@ class Preparation {
       model = train("");
     } catch (const VocabularyRefused&) {  // too few words for all pieces: the space mark may be one
     }
-    if (model.empty() || !has_space_piece(model)) model = train(std::string(kSpaceMark));
+    // Text with hardly a space (tables, some scripts) leaves the space out of the characters that are covered, and bytes are
+    // counted by it.
+    if (model.empty() || Tokenizer::from_bytes(model, "the trained tokenizer").find(kSpaceMark) < 0)
+      model = train(std::string(kSpaceMark));
     begin("", "", 0);
     return model;
   }
@@ -298,36 +290,23 @@ class Preparation {
     return files;
   }
 
-  // The validation bytes are what bits per byte are divided by: by table, by decoding and by the text they must agree, and
-  // side tables with the originals.
-  void check_bytes(const Tokenizer& tokenizer, const std::string& validation_text) const {
+  // The validation bytes are what bits per byte are divided by: by the table of pieces and by decoding they must agree.
+  // verify_manifest() compares them with the text and the side tables.
+  void check_bytes(const Tokenizer& tokenizer) const {
+    if (transform_) return;
     const SplitRecord& validation = summary_.manifest.validation;
-    const std::vector<std::filesystem::path> shards = shard_files(validation);
-    const std::vector<std::uint16_t> tokens = read_tokens(shards);
-    if (!transform_) {
-      const std::uint64_t decoded = count_bytes_by_decoding(tokenizer, tokens, options_.threads);
-      data_error_if(
-          decoded != validation.bytes || validation_text.size() != validation.bytes,
-          "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
-          "pieces whose bytes are ambiguous, use another",
-          validation.bytes, decoded);
-      if (validation.shards.front().bytes_file.empty()) return;
-    }
-    const SideTable table = SideTable::load(find_side_tables("", shards), shards);
-    if (transform_) {
-      require_original_bytes(table, tokens, tokenizer.bos_id(), tokenizer,
-                             TextSource({folder_ / kValidationDocumentsFile}));
-    }
-    if (table.count(tokens) == validation.source_bytes) return;
-    throw data_error(
-        "the byte side tables count {} bytes of the original validation documents, which have {}; use another "
-        "tokenizer",
-        table.count(tokens), validation.source_bytes);
+    const std::uint64_t decoded =
+        count_bytes_by_decoding(tokenizer, read_tokens(shard_files(validation)), options_.threads);
+    data_error_if(
+        decoded != validation.bytes,
+        "the validation tokens hold {} bytes by the byte table but {} by decoding; the tokenizer has "
+        "pieces whose bytes are ambiguous, use another",
+        validation.bytes, decoded);
   }
 
   // A tokenizer that knows the transform's symbols.
   void require_symbols(const Tokenizer& tokenizer, const std::string& origin) const {
-    if (!transform_ || is_trained_for(tokenizer, *transform_)) return;
+    if (!transform_ || transform_of(tokenizer) == transform_) return;
     throw data_error(
         "tokenizer '{}' has no piece of its own for the symbols of the text "
         "transform {}; use one trained for it, or leave --tokenizer out and train one",

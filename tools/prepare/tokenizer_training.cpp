@@ -146,10 +146,6 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
   return model;
 }
 
-bool has_space_piece(const std::string& model) {
-  return Tokenizer::from_bytes(model, "the trained tokenizer").find(kSpaceMark) >= 0;
-}
-
 std::string vocab_listing(const Tokenizer& tokenizer) {
   std::string text;
   for (int id = 0; id < tokenizer.vocab_size(); ++id) {

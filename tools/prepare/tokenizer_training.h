@@ -39,10 +39,6 @@ inline constexpr const char* kIdentity = "identity";
 std::string train_tokenizer(const TextStream& texts, int vocab_size,
                             const std::string& normalization = kIdentity,
                             const std::vector<std::string>& symbols = {}, const std::string& required = {});
-// Whether the model has the space as a piece. Text with hardly a space (tables, some scripts) leaves it out of the
-// characters that are covered, and bytes are counted by it.
-bool has_space_piece(const std::string& model);
-
 // The .vocab file that belongs to a model: one "piece<TAB>score" line per id. A line end, a tab and a
 // carriage return in a piece are written \n, \t and \r.
 std::string vocab_listing(const Tokenizer& tokenizer);

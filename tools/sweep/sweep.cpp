@@ -89,7 +89,6 @@ class Cell {
             "set metric = \"val_loss_nats\" in the sweep, or data.tokenizer.",
             row_.name);
       }
-      read_training_loss(result["train_loss"], cell);
       if (sweep_.costs) cell.cost = read_cost(trained, sweep_.target_loss_nats);
       return cell;
     }
@@ -171,16 +170,6 @@ class Cell {
     return score;
   }
 
-  // From the sums of the loss account; a run of no steps has none.
-  static void read_training_loss(const report::ResultValue& loss, SweepCell& cell) {
-    const std::vector<report::ResultValue> phases = loss.list("train_loss_phase_nats");
-    if (phases.empty()) return;
-    const double steps = loss.required("steps_counted");
-    cell.training = {loss.required("train_loss_run_nats"), static_cast<std::int64_t>(steps),
-                     phases.back().required("nats") * phases.back().required("steps_counted") / steps};
-    cell.several_phases = phases.size() > 1;
-  }
-
   const Sweep& sweep_;
   const SweepRow& row_;
   const std::vector<std::string>& overrides_;
@@ -201,8 +190,6 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
       cells.push_back({{"seed", static_cast<std::int64_t>(sweep.seeds[seed])},
                        {"without_ttt", eval_json(cell.without)},
                        {"with_ttt", cell.with ? eval_json(*cell.with) : Json()},
-                       {"train_loss_run_nats", cell.training ? Json(cell.training->mean_nats) : Json()},
-                       {"train_loss_forgetful", cell.training ? Json(cell.training->forgetful_nats) : Json()},
                        {"norm", cell.norm},
                        {"drift", cell.drift},
                        {"collapsed", cell.collapsed}});
@@ -325,8 +312,6 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
       result.cells[row].push_back(cell_of(row, seed).run(log));
   }
   write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
-  const std::string page = sweep_page(sweep, result);
-  if (!page.empty()) write_file_atomically(fs::path(sweep.directory) / "sweep.html", page);
   return result;
 }
 

@@ -32,7 +32,7 @@ struct SweepRow {
 //   baseline = "fresh A"            # the row that the others are compared with; without it the first
 //   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
 //   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy: a table and sweep.html (sweep_cost.cpp)
+//   costs = false                   # also compare speed, memory and energy in a table (sweep_cost.h)
 //   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
 //   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
 //   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
@@ -60,15 +60,6 @@ struct Sweep {
 // Throws config_error.
 Sweep read_sweep(const std::string& path);
 
-// The mean training loss of a run of several phases.
-struct TrainingLoss {
-  double mean_nats = 0;  // over all steps
-  std::int64_t steps = 0;
-  // What a trainer reports that forgets its sums where a phase begins, and divides by all steps nevertheless
-  // (LossAccount::train_loss_hf_nats, had the last phase been a process of its own): no mean of anything.
-  double forgetful_nats = 0;
-};
-
 // What the training of one row with one seed took. Figures that were not measured are absent.
 struct SweepCost {
   std::optional<double> tokens_per_second;  // of all ranks
@@ -81,13 +72,11 @@ struct SweepCost {
 
 // What one row found with one seed.
 struct SweepCell {
-  EvalResult without;                    // the trained model alone
-  std::optional<EvalResult> with;        // with test-time training, where the configuration has any
-  double norm = 0, drift = 0;            // |A| and |A - A0| after the last batch that was adapted
-  bool collapsed = false;                // the collapse detector fired
-  std::optional<TrainingLoss> training;  // of a row without test-time training
-  bool several_phases = false;           // it was trained in
-  std::optional<SweepCost> cost;         // with Sweep::costs
+  EvalResult without;              // the trained model alone
+  std::optional<EvalResult> with;  // with test-time training, where the configuration has any
+  double norm = 0, drift = 0;      // |A| and |A - A0| after the last batch that was adapted
+  bool collapsed = false;          // the collapse detector fired
+  std::optional<SweepCost> cost;   // with Sweep::costs
   const EvalResult& final_score() const { return with ? *with : without; }
   double final_value(const std::string& metric) const {
     return metric == "val_bpb" ? final_score().val_bpb : final_score().val_loss_nats;
@@ -130,16 +119,9 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
 // of A; collapses are marked.
 std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 
-// The mean training losses of the rows over one window, all steps. A second column has the figure of a trainer that loses its sums at
-// the start of a phase; it looks like a gain. Empty if no row has several phases.
-std::string training_loss_table(const Sweep& sweep, const SweepResult& result);
-
 // Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
-
-// sweep.html: the table of costs and its pictures; empty without Sweep::costs.
-std::string sweep_page(const Sweep& sweep, const SweepResult& result);
 
 // Whether `folder` is a sweep's: it holds sweep.json.
 bool is_sweep_folder(const std::filesystem::path& folder);
