@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/config/schema.h"
-#include "launch/command_table.h"
+#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {

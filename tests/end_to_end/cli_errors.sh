@@ -6,8 +6,6 @@ quickstart=$root/configs/quickstart.toml
 # Command line: 2.
 check_refused "no command" 2 "name a command"
 check_refused "unknown command names the nearest" 2 "did you mean 'plugins'?" plugin
-check_refused "another word for a command" 2 "unknown command 'compare'; it is \`mulligan report RUN RUN\`." compare a b
-check_refused "another word for one of a command's own" 2 "unknown command 'merge'; it is \`mulligan vectors merge\`." merge a b
 check_equal "the help has all commands, by groups" "Run: prepare train launch eval quantize ttt generate sweep try record
 Look: config plugins doctor profile report stats checkpoint completion
 Lab: probe vectors" "$("$mulligan" --help | awk '/^(Run|Look|Lab) \(/ { if (line) print line; line = $1 ":"; next }
