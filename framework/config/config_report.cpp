@@ -155,37 +155,6 @@ std::string print_for_artifact(const LoadedConfig& loaded) {
   return text;
 }
 
-std::string config_summary(const LoadedConfig& loaded) {
-  std::vector<std::pair<std::string, int>>
-      files;  // in the order in which they appear, and the keys set there
-  int overrides = 0, others = 0;
-  for (const PrintedTable& table : all_tables(loaded)) {
-    for (const auto& [name, value, origin] : table.settings.all()) {
-      if (origin.kind == Origin::Kind::command_line) {
-        ++overrides;
-      } else if (origin.file.empty() || origin.kind == Origin::Kind::derived) {
-        ++others;
-      } else {
-        auto found = std::ranges::find(files, origin.file, &std::pair<std::string, int>::first);
-        if (found == files.end()) found = files.insert(found, {origin.file, 0});
-        ++found->second;
-      }
-    }
-  }
-  // The file that was named stands first, also where it only says what it extends.
-  const auto own = std::ranges::find(files, loaded.file, &std::pair<std::string, int>::first);
-  if (own != files.end()) {
-    std::rotate(files.begin(), own, own + 1);
-  } else {
-    files.insert(files.begin(), {loaded.file, 0});
-  }
-  std::string text = "configuration:";
-  for (const auto& [file, keys] : files)
-    text += fmt::format("{} {} keys of {}", &file == &files.front().first ? "" : ",", keys, file);
-  if (overrides > 0) text += fmt::format(", {} of --set", overrides);
-  return text + fmt::format("; {} defaults", others);
-}
-
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
   std::map<std::string, std::string> flat;
   for (const PrintedTable& table : all_tables(loaded)) {

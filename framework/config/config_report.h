@@ -30,9 +30,6 @@ std::string settings_digest(std::string_view resolved);
 // print_resolved() without origins, and without what is this machine's: paths of libraries, compiled kernels, places to write to.
 std::string print_for_artifact(const LoadedConfig& loaded);
 
-// One line of it for a screen: where the configuration comes from and how many keys are set there.
-std::string config_summary(const LoadedConfig& loaded);
-
 // Every setting by its full name, in TOML syntax; rows by position ("parameters.0.optimizer").
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded);
 

@@ -76,14 +76,6 @@ TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   EXPECT_TRUE(contains(refused, "leave it \"width\""));
 }
 
-// Keys of other trainers are not slips of the pen: no name here is near them.
-TEST(ConfigRun, KeysOfOtherTrainersAreTranslated) {
-  EXPECT_TRUE(contains(refusal({"train.learning_rate=1"}),
-                       "unknown key 'train.learning_rate'; here it is optimizer.NAME.lr"));
-  EXPECT_TRUE(contains(refusal({"model.n_layer=3"}), "here it is model.layers."));
-  EXPECT_TRUE(contains(refusal({"train.stepss=3"}), "did you mean 'train.steps'?"));
-}
-
 TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {
   const LoadedConfig loaded = load({},
                                    "[optimizer.own]\nplugin = 'muon'\nlr = 0.5\nmomentum = "

@@ -165,10 +165,8 @@ TEST(ConfigToml, SentencesAboutBrokenFilesNameFileAndLine) {
   EXPECT_EQ(parse("a = 1\nb = = 2\n").substr(0, 42), "x.toml:2: the file is not valid TOML: Erro");
   EXPECT_EQ(parse("a = 1\na = 2\n").substr(0, 38), "x.toml:2: the file is not valid TOML: ");
   // toml++ itself meets these with undefined behaviour.
-  for (const char* line : {"[.b]", "[[,]]", "[=]", "b = \u00e9", "b = 8\u049d"}) {
-    EXPECT_EQ(parse("a = [\n1]\n" + std::string(line) + "\nc = 1\n").substr(0, 38),
-              "x.toml:3: the file is not valid TOML: ");
-  }
+  for (const char* line : {"[.b]", "[[,]]", "[=]", "b = \u00e9", "b = 8\u049d"})
+    EXPECT_TRUE(contains(parse("a = 1\n" + std::string(line) + "\n"), ": the file is not valid TOML: "));
   EXPECT_EQ(parse("\nd = 1979-05-27\n"),
             "x.toml:2: 'd' is a date or time, which no key takes; write it as a string.");
   EXPECT_EQ(parse("l = [1, 'x']\n"),
@@ -209,14 +207,6 @@ TEST(ConfigToml, AChainOfExtendsIsNotEndless) {
   EXPECT_EQ(error_of([&] { read_toml(last); }),
             folder.path(fmt::format("{}.toml", files - 32)) +
                 ":1: this is the 33th file of a chain of 'extends', more than there may be; shorten it.");
-}
-
-TEST(ConfigToml, DotsOfCommentsDoNotCount) {
-  const std::string dots(5000, '.');
-  EXPECT_NO_THROW(parse_toml("# " + dots + "\na = 1  # " + dots + "\n", "x.toml"));
-  EXPECT_TRUE(contains(error_of([&] { parse_toml("a = '# " + dots + "'\n", "x.toml"); }), "5000 dots"));
-  EXPECT_TRUE(
-      contains(error_of([&] { parse_toml("a = \"\"\"\n# " + dots + "\"\"\"\n", "x.toml"); }), "5000 dots"));
 }
 
 TEST(ConfigToml, AnOverrideIsUtf8) {
