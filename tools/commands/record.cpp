@@ -12,7 +12,6 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/json_file.h"
 #include "framework/core/printable.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
@@ -24,7 +23,6 @@
 #include "launch/commands/run_options.h"
 #include "tools/commands/record_parts.h"
 #include "tools/commands/score_words.h"
-#include "tools/commands/tool_commands.h"
 #include "tools/record/make_submission.h"
 #include "tools/report_page/run_record.h"
 
@@ -68,8 +66,7 @@ void require_arguments(const RecordArguments& arguments) {
   require(!arguments.about.name.empty(), "--name");
   require_seeds(arguments);
   if (!arguments.json.empty())
-    throw config_error("--json is of --verify and --track {}; a submission has a submission.json.",
-                       arena_record_track);
+    throw config_error("--json is of --verify; a submission has a submission.json.");
   if (!arguments.reference.empty() && arguments.comparison.name.empty())
     throw config_error("--reference needs --reference-name, which says whose scores they are.");
   if (fs::exists(fs::symlink_status(folder_path(arguments.out)))) {
@@ -150,7 +147,7 @@ class Record {
     about.software = "mulligan " + version_text();
     options_.source_sha256 = built_from();
     about.command = process_command();
-    if (about.date.empty()) about.date = process_start_time().substr(0, 10);
+    about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;
     options_.source = arguments_.source;
     options_.scoring = scoring_code(load(runs_.front()), host_);
@@ -176,54 +173,11 @@ class Record {
   record::SubmissionOptions options_;
 };
 
-// --track optimization: the runs of one result of the optimiser benchmark, and their decision. Trains the seeds that are not
-// trained yet and decides as `mulligan stats arena` does. Throws config_error where the folder holds runs of other settings or of
-// another program, what a training ended with, run_error where the result is rejected.
-void make_arena_record(RecordArguments options) {
-  PluginHost host = options.run.plugin_host();
-  set_micro_batches(options.run, options.ranks);
-  const fs::path folder = folder_of_runs(options.run, options.runs);
-  // Strict rules are the challenge's; [arena] has this benchmark's.
-  const RecordStages stages{options.run, options.ranks, ".", options.console, false};
-  std::vector<std::string> directories;
-  {
-    DirectoryLock lock(folder, "record");
-    require_one_program(folder);
-    for (const record::SeedRun& run : seed_runs(folder, options.seeds)) {
-      LoadedConfig loaded = stages.load(run);
-      resolve_run_plugins(loaded, host);
-      if (record::next_stage(run, config_digest(loaded), loaded.config.ledger) == record::SeedStage::train)
-        stages.make(record::SeedStage::train, run);
-      directories.push_back(run.directory.string());
-    }
-    throw_if_stopping();
-  }
-  decide_arena(directories, options.reference, options.json);
-}
-
-// A result of the optimiser benchmark has no submission that the other arguments would describe.
-void make_arena_result(const CLI::App& command, const RecordArguments& arguments) {
-  for (const char* option :
-       {"--out", "--artifacts", "--source", "--author", "--github-id", "--name", "--blurb", "--date",
-        "--hardware", "--reference-name", "--margin", "--alpha", "--paired"}) {
-    if (command.count(option) > 0)
-      throw config_error("--track {} makes no submission; leave {} out.", arena_record_track, option);
-  }
-  if (arguments.run.config.empty())
-    throw config_error("--track {} needs a configuration.", arena_record_track);
-  if (arguments.seeds.empty())
-    throw config_error("--track {} needs --seeds, such as --seeds 1,2,3.", arena_record_track);
-  require_seeds(arguments);
-  const StopSignals signals;
-  make_arena_record(arguments);
-}
-
-void run(const CLI::App& command, const RecordArguments& arguments) {
+void run(const RecordArguments& arguments) {
   if (arguments.rerun && arguments.verify.empty())
     throw config_error("--rerun needs --verify FOLDER, whose models are scored again.");
   if (!arguments.verify.empty()) return verify(arguments);
   require_one_process("record");
-  if (arguments.about.track == arena_record_track) return make_arena_result(command, arguments);
   require_arguments(arguments);
   const StopSignals signals;
   Record(arguments).make();
@@ -235,16 +189,10 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
   command.add_option("--github-id", about.github_id, "Author's GitHub account")->type_name("ID");
   command.add_option("--name", about.name, "Title of the submission")->type_name("TEXT");
   command.add_option("--blurb", about.blurb, "Description in one or more sentences")->type_name("TEXT");
-  command.add_option("--date", about.date, "Date of the submission; without it today")
-      ->type_name("YYYY-MM-DD");
   about.track = "non_record";
   command
-      .add_option(
-          "--track", about.track,
-          fmt::format(
-              "Budgets in addition to those of [ledger]: 10min_16mb has the challenge's. {}: a result of "
-              "the optimiser benchmark, decided as by stats arena, without a submission",
-              arena_record_track))
+      .add_option("--track", about.track,
+                  "Budgets in addition to those of [ledger]: 10min_16mb has the challenge's")
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--hardware", about.hardware, "Hardware of the runs; without it what the runs record")
@@ -254,12 +202,8 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
 void declare_comparison(CLI::App& command, RecordArguments& arguments) {
   record::Comparison& comparison = arguments.comparison;
   command
-      .add_option(
-          "--reference", arguments.reference,
-          fmt::format(
-              "Run directories, submissions or bits per byte to compare with, as stats accept does; with "
-              "--track {} the runs of the old result",
-              arena_record_track))
+      .add_option("--reference", arguments.reference,
+                  "Run directories, submissions or bits per byte to compare with, as stats accept does")
       ->type_name("RUN|FOLDER|BPB");
   command.add_option("--reference-name", comparison.name, "Name of the reference")->type_name("TEXT");
   command.add_option("--margin", comparison.margin_nats, "Required improvement in nats per token")
@@ -311,15 +255,11 @@ void add_record_command(CLI::App& app) {
   command->add_flag("--rerun", arguments->rerun,
                     "With --verify: score the models of the folder again with this program; --set says where "
                     "the validation shards are");
-  command
-      ->add_option(
-          "--json", arguments->json,
-          fmt::format("File that the findings of --verify, or the figures of --track {}, are written to",
-                      arena_record_track))
+  command->add_option("--json", arguments->json, "File that the findings of --verify are written to")
       ->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
-  command->callback([command, arguments] { run(*command, *arguments); });
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace mulligan

@@ -13,8 +13,6 @@
 
 namespace mulligan {
 
-inline constexpr const char* arena_record_track = "optimization";
-
 struct RecordArguments {
   RunOptions run;
   ConsoleOptions console;
@@ -48,7 +46,6 @@ struct RecordStages {
   int ranks = 1;           // of training and test-time training, on this machine
   std::string source;      // tree whose code is counted
   ConsoleOptions console;  // where the stages' lines go besides the seed's log
-  bool strict = true;      // ledger.rules
   std::vector<std::string> score_overrides =
       {};  // settings of test-time training that the artifact has otherwise
 

@@ -20,15 +20,10 @@ namespace {
 using stats::ArenaRun;
 using stats::ArenaStep;
 
-// The runs of one result: run directories, or published logs.
-struct ArenaSideArguments {
-  std::vector<std::string> runs, logs;
-  std::int64_t step = 0;  // 0: the earliest that is accepted
-};
-
 struct ArenaArguments {
-  ArenaSideArguments ours, old;
-  std::string metric = "val_loss", json, markdown;
+  std::vector<std::string> runs, logs, old;  // run directories or published logs; runs of the old result
+  std::int64_t step = 0;                     // 0: the earliest that is accepted
+  std::string metric = "val_loss", json;
 };
 
 struct ArenaSide {
@@ -46,13 +41,13 @@ std::vector<std::string> runs_that_lack(std::span<const ArenaRun> runs, std::int
   return names;
 }
 
-ArenaSide judge_side(const ArenaSideArguments& arguments, const std::string& metric) {
+ArenaSide judge_side(const ArenaArguments& arguments) {
   if (arguments.runs.empty() == arguments.logs.empty())
     throw config_error("a result is of run directories or of files with --logs, one of both.");
   ArenaSide side;
-  const std::vector<ArenaRun> runs = arguments.logs.empty()
-                                         ? report::arena_runs(report::read_runs(arguments.runs), side.notes)
-                                         : stats::runs_of_arena_logs(arguments.logs, metric, side.notes);
+  const std::vector<ArenaRun> runs =
+      arguments.logs.empty() ? report::arena_runs(report::read_runs(arguments.runs), side.notes)
+                             : stats::runs_of_arena_logs(arguments.logs, arguments.metric, side.notes);
   if (const auto twice = stats::same_arena_run(runs)) {
     throw data_error(
         "'{}' and '{}' have the same losses at every step, so they are one run, which counts once; name one of them.",
@@ -122,12 +117,14 @@ nlohmann::ordered_json side_json(const ArenaSide& side) {
 }
 
 void judge(const ArenaArguments& arguments) {
-  const ArenaSide ours = judge_side(arguments.ours, arguments.metric);
+  const ArenaSide ours = judge_side(arguments);
   std::string text = side_text(ours);
   nlohmann::ordered_json json = side_json(ours);
   text += decision(ours.result);
-  if (!arguments.old.runs.empty() || !arguments.old.logs.empty()) {
-    const ArenaSide old = judge_side(arguments.old, arguments.metric);
+  if (!arguments.old.empty()) {
+    ArenaArguments of_old;
+    of_old.runs = arguments.old;
+    const ArenaSide old = judge_side(of_old);
     const stats::ArenaComparison comparison = stats::compare_arena(old.result, ours.result);
     for (const std::string& note : old.notes) text += fmt::format("Note on the old result: {}.\n", note);
     text += fmt::format("{} the old result ({} steps, mean {:.5f} of {}): {:.5f}, {} 0.004 (p = {:.2g}).\n",
@@ -137,52 +134,32 @@ void judge(const ArenaArguments& arguments) {
     json["old"] = side_json(old);
     json["comparison"] = {{"value", comparison.value}, {"p", comparison.p}, {"better", comparison.better}};
   }
-  if (!arguments.markdown.empty()) write_file_atomically(arguments.markdown, text);
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json.dump(1) + "\n");
   fmt::print("{}", printable(text, LineBreaks::kept));
   if (!ours.result.accepted) throw run_error("no result by the rule of the optimiser benchmark.");
 }
 
-void declare_side(CLI::App& command, ArenaSideArguments& side, const std::string& prefix,
-                  const std::string& whose) {
-  command
-      .add_option("--" + prefix + "logs", side.logs,
-                  "Logs as they are published, in the place of runs" + whose)
-      ->type_name("FILE");
-  command
-      .add_option("--" + prefix + "step", side.step,
-                  "Steps of the result" + whose + "; without it the earliest that is accepted, else the last")
-      ->check(CLI::PositiveNumber)
-      ->type_name("STEP");
-}
-
 }  // namespace
-
-void decide_arena(const std::vector<std::string>& runs, const std::vector<std::string>& old_runs,
-                  const std::string& json) {
-  ArenaArguments arguments;
-  arguments.ours.runs = runs;
-  arguments.old.runs = old_runs;
-  arguments.json = json;
-  judge(arguments);
-}
 
 void add_stats_arena_command(CLI::App& stats_command) {
   CLI::App* command = stats_command.add_subcommand(
       "arena",
       "Decides by the rules of Modded-NanoGPT's optimiser benchmark after how many steps runs reach 3.28");
   auto arguments = std::make_shared<ArenaArguments>();
-  command->add_option("runs", arguments->ours.runs, "Run directories, all of one result")->type_name("RUN");
-  command->add_option("--old", arguments->old.runs, "Run directories of the result to be better than")
+  command->add_option("runs", arguments->runs, "Run directories, all of one result")->type_name("RUN");
+  command->add_option("--old", arguments->old, "Run directories of the result to be better than")
       ->type_name("RUN");
-  declare_side(*command, arguments->ours, "", "");
-  declare_side(*command, arguments->old, "old-", " of the old one");
+  command->add_option("--logs", arguments->logs, "Logs as they are published, in the place of runs")
+      ->type_name("FILE");
+  command
+      ->add_option("--step", arguments->step,
+                   "Steps of the result; without it the earliest that is accepted, else the last")
+      ->check(CLI::PositiveNumber)
+      ->type_name("STEP");
   command->add_option("--metric", arguments->metric, "Loss of published logs to use")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
-  command->add_option("--markdown", arguments->markdown, "File that the tables are written to")
-      ->type_name("FILE");
   command->callback([arguments] { judge(*arguments); });
 }
 
