@@ -1,9 +1,6 @@
 // Parts of the subcommands of tools/.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "launch/commands/commands.h"
 #include "launch/program_parts.h"
 
