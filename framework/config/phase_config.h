@@ -1,7 +1,7 @@
 // Phases: the stretches of a training run, one after the other, each with its own way to make a step.
 //
-// row_schemas.cpp explains the keys. A run without [[phase]] rows has those of its model: one, or with depth recurrence that starts on the way
-// two, "plain" and "looped".
+// A run without [[phase]] rows has those of its model: one, or with depth recurrence that starts on the way two, "plain" and
+// "looped". row_schemas.cpp explains the keys.
 #pragma once
 
 #include <cstdint>
