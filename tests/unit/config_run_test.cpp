@@ -210,6 +210,15 @@ TEST(ConfigRun, AnAverageMayBegin) {
   EXPECT_TRUE(scores_averages(load({"ema.decay=0.9"}).config));
 }
 
+TEST(ConfigRun, MicroBatchesOfRanksAreNotBlamedOnTheUser) {
+  const TemporaryFolder place;
+  const std::string file = place.write("run.toml", kSmallConfig);
+  const std::string sentence = error_of([&] { load_run_config(file, {}, std::vector{for_ranks(7)}); });
+  EXPECT_TRUE(contains(sentence, "'train.micro_batches' (derived from the number of ranks)"));
+  const LoadedConfig loaded = load_run_config(file, {}, std::vector{for_ranks(1)});
+  EXPECT_EQ(loaded.config.train.micro_batches, 1);
+}
+
 TEST(ConfigRun, AWrapperIsAPluginTable) {
   EXPECT_FALSE(load().config.wrapper);
   const RunConfig config = load({"wrapper.plugin=ema_nesterov"}).config;
