@@ -51,23 +51,21 @@ void add_places(std::string_view list, const std::string& origin, std::vector<Pl
   }
 }
 
-PluginHost::SearchedPlace look_into(const PluginPlace& place) {
-  PluginHost::SearchedPlace searched{place, {}, {}};
+void look_into(PluginPlace& place) {
   std::error_code failed;
   const fs::file_status status = fs::status(place.path, failed);
   if (!fs::exists(status)) {
-    searched.problem = "does not exist";
+    place.problem = "does not exist";
   } else if (!fs::is_directory(status)) {
-    searched.files.push_back(place.path);
+    place.files.push_back(place.path);
   } else {
     fs::directory_iterator entries(place.path, failed);
-    if (failed) searched.problem = "cannot be read";
+    if (failed) place.problem = "cannot be read";
     for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
-      if (!plugin_name_of(entries->path()).empty()) searched.files.push_back(entries->path());
+      if (!plugin_name_of(entries->path()).empty()) place.files.push_back(entries->path());
     }
-    std::ranges::sort(searched.files);
+    std::ranges::sort(place.files);
   }
-  return searched;
 }
 
 // Loads a library and never unloads it. Objects, kernels and strings of a plugin may be in use until the process ends. Static objects
@@ -224,9 +222,9 @@ std::string plugin_name_of(const fs::path& file) {
   return name.substr(file_prefix.size(), name.size() - file_prefix.size() - file_suffix.size());
 }
 
-std::vector<PluginHost::SearchedPlace> PluginHost::search() const {
-  std::vector<SearchedPlace> searched;
-  for (const PluginPlace& place : places_) searched.push_back(look_into(place));
+std::vector<PluginPlace> PluginHost::search() const {
+  std::vector<PluginPlace> searched = places_;
+  std::ranges::for_each(searched, look_into);
   return searched;
 }
 
@@ -234,13 +232,13 @@ std::vector<fs::path> PluginHost::find(const std::string& name, std::string_view
   std::vector<fs::path> found;
   std::vector<std::string> names;
   std::string places;
-  for (const SearchedPlace& searched : search()) {
-    for (const fs::path& file : searched.files) {
+  for (const PluginPlace& place : search()) {
+    for (const fs::path& file : place.files) {
       names.push_back(plugin_name_of(file));
       if (names.back() == name) found.push_back(file);
     }
-    places += fmt::format("{} '{}' (from {}{}{})", places.empty() ? "" : ",", searched.place.path.string(),
-                          searched.place.origin, searched.problem.empty() ? "" : ": ", searched.problem);
+    places += fmt::format("{} '{}' (from {}{}{})", places.empty() ? "" : ",", place.path.string(),
+                          place.origin, place.problem.empty() ? "" : ": ", place.problem);
   }
   if (!found.empty()) return found;
   if (const std::string why = why_no_plugin(name); !why.empty())
