@@ -75,23 +75,6 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   return tables;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-// One line of the resolved configuration, "name = value  # origin"; without a name: it is none.
-ResolvedSetting resolved_setting(std::string_view line) {
-  const std::size_t equals = line.find(" = ");
-  if (line.starts_with('#') || line.starts_with('[') || equals == std::string_view::npos) return {};
-  const std::string_view name = line.substr(0, equals), rest = line.substr(equals + 3);
-  // The value may hold the mark inside of a string; an origin never does.
-  const std::size_t mark = rest.rfind("  # ");
-  const std::string_view origin = mark == std::string_view::npos ? "" : rest.substr(mark + 4);
-  return {std::string(trimmed(name)), std::string(trimmed(rest.substr(0, mark))), std::string(origin)};
-}
-
 }  // namespace
 
 std::string print_resolved(const LoadedConfig& loaded) {
@@ -127,10 +110,14 @@ std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
       }
       continue;
     }
-    ResolvedSetting setting = resolved_setting(line);
-    if (setting.key.empty()) continue;
-    if (!table.empty()) setting.key = table + "." + setting.key;
-    settings.push_back(std::move(setting));
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with('#') || equals == std::string::npos) continue;
+    // The value may hold the mark inside of a string; an origin never does.
+    const std::size_t mark = line.rfind("  # ");
+    std::string value = line.substr(equals + 3, mark - equals - 3);  // to the end without a mark
+    value.erase(value.find_last_not_of(' ') + 1);
+    settings.push_back({(table.empty() ? "" : table + ".") + line.substr(0, equals), std::move(value),
+                        mark == std::string::npos ? "" : line.substr(mark + 4)});
   }
   return settings;
 }
@@ -175,12 +162,6 @@ bool moves_score(std::string_view key, ScoreCommand command) {
   }
   if (command == ScoreCommand::eval) return false;
   return key.starts_with("ttt.") || key == "run.seed";
-}
-
-std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command) {
-  std::map<std::string, std::string> settings = flat_settings(loaded);
-  std::erase_if(settings, [&](const auto& setting) { return !moves_score(setting.first, command); });
-  return settings;
 }
 
 std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right) {

@@ -37,8 +37,6 @@ enum class ScoreCommand { eval, ttt };
 // Whether a setting can move the score of this command. Others (where the training data lie, the number of
 // threads, how often a state is saved, the limits of [ledger]) cannot.
 bool moves_score(std::string_view key, ScoreCommand command);
-// flat_settings() that can.
-std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command);
 
 // One key that differs: its full name and both values in TOML syntax ("" where that side has no such key).
 struct ConfigDifference {
