@@ -25,17 +25,6 @@ check_equal "a value among several, also behind =" "bf16 " "$(complete_words che
 check_equal "a key behind --set" "train.budget_seconds= " "$(complete_words train run.toml --set train.bu)"
 check_equal "files are offered by bash itself" " " "$(complete_words train run.)"
 
-# Each option of each command's --help is offered, so that nothing is forgotten.
-missing=""
-while read -r command; do
-  # shellcheck disable=SC2086
-  for option in $("$mulligan" $command --help | grep -oE '^  (-h,)?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
-    # shellcheck disable=SC2086
-    [[ " $(complete_words $command "$option")" == *" $option "* ]] || missing+=" $command:$option"
-  done
-done < <(printf '%s\n' prepare train eval ttt quantize sweep report "probe logits" "vectors merge" plugins "plugins kernels" "config init" "config print" "checkpoint import")
-check_equal "every option that --help names" "" "$missing"
-
 if command -v zsh >/dev/null; then
   check "zsh takes its script" zsh -n _mulligan
   # zsh's own completion system, driven as its tests drive it: a pseudo-terminal in which Tab is pressed.
