@@ -64,7 +64,7 @@ std::string why_no_command(const std::string& word) {
   const auto* found = std::ranges::find(table, word, &CommandEntry::name);
   if (found == std::end(table) || found->add != nullptr) return "";
   std::string option = found->part;
-  std::ranges::transform(option, option.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (char& letter : option) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
   return fmt::format(
       "; it is of the {}, without which this program was built (MULLIGAN_{}=OFF): configure it with `cmake --preset release` and build again.",
       found->part, option);
