@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <string_view>
 #include <vector>
 
 #include "framework/config/schema.h"

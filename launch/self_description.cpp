@@ -157,7 +157,7 @@ std::string manual_page(const CLI::App& app, const std::string& version,
 
 std::vector<std::string> completions(const CLI::App& app, std::span<const std::string> words,
                                      const std::vector<std::string>& keys) {
-  if (words.empty()) return {};
+  if (words.empty() || words.back().empty()) return {};
   const std::string typed = words.back().substr(1);
   const CLI::App* command = &app;
   const CLI::Option* open = nullptr;  // whose value comes next
@@ -173,6 +173,7 @@ std::vector<std::string> completions(const CLI::App& app, std::span<const std::s
       if (found != inner.end()) command = *found;
     }
   }
+  if (typed.starts_with('-')) open = nullptr;  // the value may be left out
   std::vector<std::string> offered;
   const auto offer = [&](const std::vector<std::string>& some) {
     std::ranges::copy_if(some, std::back_inserter(offered),
