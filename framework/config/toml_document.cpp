@@ -55,13 +55,30 @@ constexpr std::ptrdiff_t most_dots = 4000;
 // A setting of four characters becomes nodes of some hundred bytes; no configuration comes near this length.
 constexpr std::size_t largest_text = std::size_t{1} << 20;
 
+// Dots that may be of keys: those of comments are not. Where there is a string of several lines, comments are
+// not distinguished from its text, and all count.
+std::ptrdiff_t count_dots(std::string_view text) {
+  const bool long_strings = text.find("\"\"\"") != text.npos || text.find("'''") != text.npos;
+  if (long_strings) return std::ranges::count(text, '.');
+  std::ptrdiff_t dots = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    // A # after a quotation mark may be in a string.
+    const std::size_t mark = line.find_first_of("#\"'");
+    const bool comment = mark != line.npos && line[mark] == '#';
+    dots += std::ranges::count(comment ? line.substr(0, mark) : line, '.');
+  }
+  return dots;
+}
+
 // Throws config_error for text beyond largest_text or most_dots, and what toml::parse throws:
 // parse_error or TomlAssertion.
 toml::table parse_text(std::string_view text, const std::string& file) {
   config_error_if(text.size() > largest_text,
                   "{}:1: there are {} bytes, more than the {} that a configuration may have; shorten it.",
                   file, text.size(), largest_text);
-  const std::ptrdiff_t dots = std::ranges::count(text, '.');
+  const std::ptrdiff_t dots = count_dots(text);
   config_error_if(dots > most_dots,
                   "{}:1: there are {} dots, more than the {} that a configuration may have; shorten it.",
                   file, dots, most_dots);

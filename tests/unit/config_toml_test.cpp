@@ -209,6 +209,14 @@ TEST(ConfigToml, AChainOfExtendsIsNotEndless) {
                 ":1: this is the 33th file of a chain of 'extends', more than there may be; shorten it.");
 }
 
+TEST(ConfigToml, DotsOfCommentsDoNotCount) {
+  const std::string dots(5000, '.');
+  EXPECT_NO_THROW(parse_toml("# " + dots + "\na = 1  # " + dots + "\n", "x.toml"));
+  EXPECT_TRUE(contains(error_of([&] { parse_toml("a = '# " + dots + "'\n", "x.toml"); }), "5000 dots"));
+  EXPECT_TRUE(
+      contains(error_of([&] { parse_toml("a = \"\"\"\n# " + dots + "\"\"\"\n", "x.toml"); }), "5000 dots"));
+}
+
 TEST(ConfigToml, AnOverrideIsUtf8) {
   ConfigNode tree = parse_toml("a = 1\n", "x.toml");
   const std::vector<std::string> broken = {"run.name=\xff\x1b[2J"};
