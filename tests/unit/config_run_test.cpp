@@ -229,13 +229,10 @@ TEST(ConfigRun, AWrapperIsAPluginTable) {
 
 TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
   const std::string text = kSmallConfig;
-  const std::string no_rows = text.substr(0, text.find("[[parameters]]"));
-  const std::string neither = text.substr(0, text.find("[optimizer.all]"));
-  EXPECT_EQ(error_of([&] { parse_run_config(no_rows, "x.toml"); }),
-            "x.toml: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"all\".");
-  EXPECT_EQ(error_of([&] { parse_run_config(neither, "x.toml"); }),
-            "x.toml: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
-            "\"adamw\" and lr = 0.001.");
+  for (const auto& [table, said] : {std::pair{"[[parameters]]", "there is no [[parameters]] row; add one"},
+                                    {"[optimizer.all]", "there is no [optimizer.NAME] table; add one"}})
+    EXPECT_TRUE(
+        contains(error_of([&] { parse_run_config(text.substr(0, text.find(table)), "x.toml"); }), said));
 }
 
 TEST(ConfigReport, EveryKeyIsPrintedWithItsOrigin) {
@@ -298,15 +295,12 @@ TEST(ConfigParameterTable, RowsThatTakeNothingAndParametersWithoutARowAreRefused
   const auto refused = [](const std::vector<std::string>& patterns) {
     return error_of([&] { resolve_parameter_table(kNames, rows(patterns)); });
   };
-  EXPECT_EQ(refused({"tok_embedding", "*"}),
-            "x.toml:1: the parameter row with match = \"tok_embedding\" "
-            "matches no parameter; 'mulligan train --dry-run' lists their names.");
-  EXPECT_EQ(refused({"*", "*_bank"}),
-            "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since "
-            "the row \"*\" (x.toml:1) before it takes 'qo_bank'; move it up or remove it.");
-  EXPECT_EQ(refused({"tok_emb*", "*_bank"}),
-            "x.toml:2: the parameter 'blocks.0.attn_scale' is matched by no row of [[parameters]]; add a row "
-            "for it, or a last row with match = \"*\".");
+  EXPECT_TRUE(
+      contains(refused({"tok_embedding", "*"}), "x.toml:1:", "\"tok_embedding\" matches no parameter"));
+  EXPECT_TRUE(contains(refused({"*", "*_bank"}),
+                       "x.toml:2:", "since the row \"*\" (x.toml:1) before it takes 'qo_bank'"));
+  EXPECT_TRUE(contains(refused({"tok_emb*", "*_bank"}),
+                       "'blocks.0.attn_scale' is matched by no row of [[parameters]]"));
 }
 
 }  // namespace
