@@ -176,8 +176,6 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
     ensemble.table = read_plugin_table_with(ensemble.options, table, "ensemble", file, "stochastic_rounding");
   }
   check_rules(loaded);
-  EmaConfig& ema = loaded.config.ema;  // what is printed stays as it is written
-  if (ema.tau > 0) ema.decay = 1 - 1 / ema.tau;
   return loaded;
 }
 

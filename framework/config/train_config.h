@@ -40,8 +40,7 @@ struct WarmupConfig {
 
 // [ema] Exponential moving average of all weights in fp32.
 struct EmaConfig {
-  double decay = 0.0;  // once a configuration is loaded also that of tau
-  double tau = 0.0;
+  double decay = 0.0;
   int64_t from_step = 0;
   int64_t until_step = 0;
   double blend = 1.0;
