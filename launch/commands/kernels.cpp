@@ -138,11 +138,7 @@ void run(KernelArguments& arguments) {
   for (const std::string& config : arguments.configs) {
     compile(arguments, config, file.path().string(), host);
   }
-  file.publish(arguments.out, [&] {
-    std::error_code failed;
-    std::filesystem::rename(file.path(), arguments.out, failed);
-    if (failed) throw run_error("'{}' cannot be written: {}.", arguments.out, failed.message());
-  });
+  file.publish(arguments.out);
   fmt::print("{}: {} bytes\n", arguments.out, std::filesystem::file_size(arguments.out));
 }
 

@@ -121,14 +121,7 @@ Submission make_submission(const SubmissionOptions& options) {
   write_file_atomically(temporary.path() / readme_file, readme_text(submission));
   write_file_atomically(temporary.path() / submission_file, submission_json(submission).dump(1) + "\n");
   require_sound(options.out, verify_submission(temporary.path()));
-  temporary.publish(options.out, [&] {
-    std::error_code failed;
-    fs::rename(temporary.path(), options.out, failed);
-    if (failed) {
-      throw run_error("cannot put the submission into place as '{}': {}; choose another folder with --out.",
-                      options.out.string(), failed.message());
-    }
-  });
+  temporary.publish(options.out);
   return submission;
 }
 
