@@ -192,15 +192,8 @@ LoadedConfig parse_run_config(std::string_view text, const std::string& name,
 }
 
 LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
-                                std::span<const std::string> overrides) {
-  return load_tree(parse_stored_toml(text, name), name, overrides);
-}
-
-LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
-                                 std::span<const std::string> overrides, std::span<const SettingsFrom> more) {
-  ConfigNode tree = parse_stored_toml(text, name);
-  refuse_stored_libraries(tree);
-  return load_tree(std::move(tree), name, overrides, more);
+                                std::span<const std::string> overrides, std::span<const SettingsFrom> more) {
+  return load_tree(parse_stored_toml(text, name), name, overrides, more);
 }
 
 SettingsFrom for_ranks(int64_t micro_batches) {

@@ -190,15 +190,12 @@ LoadedConfig load_run_config(const std::string& path, std::span<const std::strin
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides = {});
 
-// The same for text that came with data, such as a checkpoint: its plugins are names, and paths of libraries
+// The same for text that came with data, such as a checkpoint or an artifact: its plugins are names, and paths of libraries
 // and of places to write to are not followed (stored_paths.h); `overrides` can give them. load_run_config
 // treats the config.toml of a run directory in the same way.
 LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
-                                std::span<const std::string> overrides = {});
-// The same for an artifact, which never holds the path of a library: that is refused.
-LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
-                                 std::span<const std::string> overrides = {},
-                                 std::span<const SettingsFrom> more = {});
+                                std::span<const std::string> overrides = {},
+                                std::span<const SettingsFrom> more = {});
 
 // A step of this many micro-batches, for as many ranks.
 SettingsFrom for_ranks(int64_t micro_batches);

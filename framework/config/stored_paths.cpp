@@ -133,14 +133,4 @@ std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
   return notes;
 }
 
-void refuse_stored_libraries(const ConfigNode& tree) {
-  for (const ConfigMember& member : tree.members) {
-    config_error_if(member.name == "path" && is_stored(member.node),
-                    "{}: a stored configuration may not name a library, as its key 'path' does.",
-                    member.node.origin.text());
-    refuse_stored_libraries(member.node);
-  }
-  for (const ConfigNode& row : tree.rows) refuse_stored_libraries(row);
-}
-
 }  // namespace mulligan

@@ -30,7 +30,4 @@ void allow_audit_log(ConfigNode& tree);
 // resolve_plugin_keys refuse them when, and only when, their plugin is needed.
 std::vector<std::string> drop_stored_paths(ConfigNode& tree);
 
-// Throws config_error for a key `path` that is marked: of data that this program never writes one into.
-void refuse_stored_libraries(const ConfigNode& tree);
-
 }  // namespace mulligan
