@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <sstream>
 
@@ -99,33 +100,23 @@ TableShape shape(const char* required) {
   return {sizeof(Table), offsetof(Table, create), required};
 }
 
-TableShape shape_of(PluginKind kind) {
-  switch (kind) {
-    case PluginKind::backend:
-      return shape<mlg_backend_table>(
+// By kind, from MLG_BACKEND on. `ttt` has adapters or base updates: who asks for one of them checks that it is there.
+const TableShape& shape_of(std::uint32_t kind) {
+  static const TableShape shapes[] = {
+      shape<mlg_backend_table>(
           "create destroy info allocate free upload download copy zero add_kernels kernel_at prepare bind run release "
-          "synchronize");
-    case PluginKind::loss:
-      return shape<mlg_loss_table>("create destroy record_forward record_backward");
-    case PluginKind::optimizer:
-      return shape<mlg_optimizer_table>("create destroy scalar_count record scalars");
-    case PluginKind::schedule:
-      return shape<mlg_schedule_table>("create destroy rate");
-    case PluginKind::quantizer:
-      return shape<mlg_quantizer_table>("create destroy quantize");
-    case PluginKind::
-        ttt:  // adapters or base updates or both: who asks for one of them checks that it is there
-      return shape<mlg_ttt_table>("create destroy");
-    case PluginKind::communicator:
-      return shape<mlg_communicator_table>("create destroy open prepare submit join poll abort release");
-    case PluginKind::transform:
-      return shape<mlg_transform_table>("create destroy open close begin propose observe");
-    case PluginKind::ensemble:
-      return shape<mlg_ensemble_table>("create destroy make stored_bytes");
-    case PluginKind::wrapper:
-      return shape<mlg_wrapper_table>("create destroy scalar_count record scalars");
-  }
-  return {sizeof(mlg_plugin_header), 0, {}};
+          "synchronize"),
+      shape<mlg_loss_table>("create destroy record_forward record_backward"),
+      shape<mlg_optimizer_table>("create destroy scalar_count record scalars"),
+      shape<mlg_schedule_table>("create destroy rate"),
+      shape<mlg_ttt_table>("create destroy"),
+      shape<mlg_quantizer_table>("create destroy quantize"),
+      shape<mlg_communicator_table>("create destroy open prepare submit join poll abort release"),
+      shape<mlg_transform_table>("create destroy open close begin propose observe"),
+      shape<mlg_ensemble_table>("create destroy make stored_bytes"),
+      shape<mlg_wrapper_table>("create destroy scalar_count record scalars")};
+  static_assert(std::size(shapes) == MLG_WRAPPER);
+  return shapes[kind - MLG_BACKEND];
 }
 
 using AnyFunction = void (*)();
@@ -149,7 +140,7 @@ std::string table_problem(const mlg_plugin_header* table) {
     return fmt::format("says kind {} in its table, which is none; export it with the macro of its kind",
                        table->kind);
   }
-  const TableShape shape = shape_of(static_cast<PluginKind>(table->kind));
+  const TableShape& shape = shape_of(table->kind);
   if (table->struct_size < shape.bytes) {
     return fmt::format(
         "has a table of {} bytes, shorter than the {} of ABI {}.{}; set struct_size to the size of the whole "
