@@ -17,7 +17,6 @@
 #include "framework/core/stop_request.h"
 #include "framework/report/console.h"
 #include "framework/report/machine.h"
-#include "launch/command_table.h"
 #include "launch/commands/commands.h"
 #include "launch/parse_sentence.h"
 #include "launch/program_parts.h"
@@ -67,12 +66,10 @@ ExitCode report_parse_error(const CLI::App& app, const CLI::ParseError& error, c
 void add_commands(CLI::App& app) {
   app.footer(fmt::format("\nExit codes: {}.", fmt::join(exit_code_texts(), ", ")));
   app.set_version_flag("--version", [] { return "mulligan " + version_text(); });
-  const std::map<std::string, AddCommand>& commands = program_parts().commands;
   for (const CommandEntry& entry : command_table()) {
-    const auto found = commands.find(entry.name);
-    if (found == commands.end()) continue;  // of a part that was left out
-    found->second(app);
-    app.get_subcommand(entry.name)->group(group_heading(entry.group));
+    if (entry.add == nullptr) continue;
+    entry.add(app);
+    app.get_subcommand(entry.name)->group(entry.heading);
   }
   app.callback([&app] { require_command(app); });
 }

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <string_view>
 #include <vector>
 
 #include "framework/config/schema.h"
-#include "launch/command_table.h"
+#include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
@@ -54,15 +53,6 @@ std::string value_name(const CLI::Option& option) {
   return option.get_type_name().empty() ? option.get_name() : option.get_type_name();
 }
 
-// The option that CLI11's message is about: its name stands before the first colon or blank.
-const CLI::Option* option_of(const CLI::App& command, std::string_view message) {
-  const std::string name(message.substr(0, message.find_first_of(": ")));
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->check_name(name)) return option;
-  }
-  return nullptr;
-}
-
 std::string missing_sentence(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (!option->get_required() || option->count() > 0) continue;
@@ -73,26 +63,6 @@ std::string missing_sentence(const CLI::App& command) {
                        option->get_description(), command_words(command));
   }
   return "";
-}
-
-// CLI11: "Could not convert: --steps = abc".
-std::string conversion_sentence(const CLI::App& command, const std::string& message) {
-  const std::size_t colon = message.find(": ");
-  const std::size_t equals = message.find(" = ");
-  if (colon == std::string::npos || equals == std::string::npos) return "";
-  const std::string name = message.substr(colon + 2, equals - colon - 2);
-  const CLI::Option* option = option_of(command, name);
-  if (!option) return "";
-  return fmt::format("'{}' is not a value for {}, which takes {}; `{} --help` says more.",
-                     message.substr(equals + 3), name, value_name(*option), command_words(command));
-}
-
-// CLI11: "--set: 1 required KEY=VALUE missing".
-std::string value_sentence(const CLI::App& command, const std::string& message) {
-  const CLI::Option* option = option_of(command, message);
-  if (!option || message.find("missing") == std::string::npos) return "";
-  return fmt::format("{} lacks its {}: {}.", option->get_name(), value_name(*option),
-                     option->get_description());
 }
 
 std::string unknown_argument(const CLI::App& app, const CLI::App& command, const std::string& word) {
@@ -128,13 +98,10 @@ std::string parse_sentence(const CLI::App& app, const CLI::ParseError& error, co
   if (extra && !unknown.empty()) {
     return unknown_argument(app, command, unknown.front());
   }
-  const std::string message = error.what();
-  std::string sentence;
-  if (error.get_name() == "RequiredError") sentence = missing_sentence(command);
-  if (error.get_name() == "ConversionError") sentence = conversion_sentence(command, message);
-  if (error.get_name() == "ArgumentMismatch") sentence = value_sentence(command, message);
-  if (!sentence.empty()) return sentence;
-  return fmt::format("{}; `{} --help` says more.", message, command_words(command));
+  if (error.get_name() == "RequiredError") {
+    if (const std::string missing = missing_sentence(command); !missing.empty()) return missing;
+  }
+  return fmt::format("{}; `{} --help` says more.", error.what(), command_words(command));
 }
 
 }  // namespace mulligan

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
@@ -10,29 +14,37 @@
 namespace mulligan {
 namespace {
 
-// What the lines of command_list.inc come to: those of parts that are left out of this build, to nothing.
-#define MULLIGAN_OF_core(command) command
+// The functions of parts that are left out of this build are not there.
+#define MULLIGAN_OF_core(add) add
 #ifdef MULLIGAN_TOOLS
-#define MULLIGAN_OF_tools(command) command
+#define MULLIGAN_OF_tools(add) add
 #else
-#define MULLIGAN_OF_tools(command)
+#define MULLIGAN_OF_tools(add) nullptr
 #endif
 #ifdef MULLIGAN_STUDIES
-#define MULLIGAN_OF_studies(command) command
+#define MULLIGAN_OF_studies(add) add
 #else
-#define MULLIGAN_OF_studies(command)
+#define MULLIGAN_OF_studies(add) nullptr
 #endif
 #ifdef MULLIGAN_LAB
-#define MULLIGAN_OF_lab(command) command
+#define MULLIGAN_OF_lab(add) add
 #else
-#define MULLIGAN_OF_lab(command)
+#define MULLIGAN_OF_lab(add) nullptr
 #endif
+
+constexpr const char* heading_of_run = "Run (data, training, scores)";
+constexpr const char* heading_of_look = "Look (configurations, plugins, runs)";
+constexpr const char* heading_of_lab = "Lab (experiments on trained models)";
+
+constexpr CommandEntry table[] = {
+#define MULLIGAN_COMMAND(name, group, part) \
+  {#name, heading_of_##group, #part, MULLIGAN_OF_##part(add_##name##_command)},
+#include "launch/command_list.inc"
+#undef MULLIGAN_COMMAND
+};
 
 ProgramParts make_parts() {
   ProgramParts parts;
-#define MULLIGAN_COMMAND(name, group, part) MULLIGAN_OF_##part(parts.commands[#name] = add_##name##_command;)
-#include "launch/command_list.inc"
-#undef MULLIGAN_COMMAND
 #ifdef MULLIGAN_TOOLS
   add_tools(parts);
 #endif
@@ -43,6 +55,20 @@ ProgramParts make_parts() {
 }
 
 }  // namespace
+
+std::span<const CommandEntry> command_table() {
+  return table;
+}
+
+std::string why_no_command(const std::string& word) {
+  const auto* found = std::ranges::find(table, word, &CommandEntry::name);
+  if (found == std::end(table) || found->add != nullptr) return "";
+  std::string option = found->part;
+  for (char& letter : option) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  return fmt::format(
+      "; it is of the {}, without which this program was built (MULLIGAN_{}=OFF): configure it with `cmake --preset release` and build again.",
+      found->part, option);
+}
 
 std::vector<MakeObserver> ProgramParts::training_observers(bool force) const {
   std::vector<MakeObserver> made;

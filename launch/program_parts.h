@@ -4,8 +4,8 @@
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,14 +18,23 @@ class App;
 
 namespace mulligan {
 
-// Declares one subcommand of `app`.
-using AddCommand = void (*)(CLI::App& app);
+// One line of command_list.inc.
+struct CommandEntry {
+  const char* name;
+  const char* heading;         // of its group in the help
+  const char* part;            // "core", "tools", "studies" or "lab"
+  void (*add)(CLI::App& app);  // declares the subcommand; null: this build excludes the part
+};
+// In the order of the help.
+std::span<const CommandEntry> command_table();
+
+// The reason why a command of the list is none of this build: "; it is of the lab, ...". Empty for other words.
+std::string why_no_command(const std::string& word);
 
 // Answers what the options of `train` ask for in place of training; false: nothing was asked, so it trains.
 using TrainAnswer = std::function<bool(const RunOptions&)>;
 
 struct ProgramParts {
-  std::map<std::string, AddCommand> commands;  // by their names in command_list.inc
   // Watch every training; `force`: although a check refuses its start.
   std::vector<std::function<std::unique_ptr<TrainingObserver>(bool force)>> observers;
   // Declare options of `train`.

@@ -382,12 +382,12 @@ OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string
   // Before the weights are unpacked: what is declared must be the model of the configuration.
   opened.artifact = read_artifact(path, [&](const Artifact& declared) {
     try {
-      parse_stored_config(declared.configuration, path.string());
+      parse_saved_config(declared.configuration, path.string());
     } catch (const Error& error) {
       throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
                        path.string(), error.what());
     }
-    opened.loaded = parse_stored_config(declared.configuration, path.string(), overrides, more);
+    opened.loaded = parse_saved_config(declared.configuration, path.string(), overrides, more);
     require_model(declared, opened.loaded.config.model, path.string());
   });
   opened.origin = path.string();

@@ -97,7 +97,7 @@ void write_hugging_face_folder(const fs::path& folder, const PublishedContents& 
   write("config.json", config.dump(2));
   export_weights(contents.weights, nullptr, dtype, unfinished.path() / "model.safetensors",
                  {{"format", "pt"}});
-  unfinished.publish(folder, [&] { fs::rename(unfinished.path(), folder); });
+  unfinished.publish(folder);
 }
 
 }  // namespace mulligan

@@ -75,23 +75,6 @@ std::vector<PrintedTable> all_tables(const LoadedConfig& loaded) {
   return tables;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-// One line of the resolved configuration, "name = value  # origin"; without a name: it is none.
-ResolvedSetting resolved_setting(std::string_view line) {
-  const std::size_t equals = line.find('=');
-  if (line.starts_with('#') || line.starts_with('[') || equals == std::string_view::npos) return {};
-  const std::string_view name = line.substr(0, equals), rest = line.substr(equals + 1);
-  // The value may hold the mark inside of a string; an origin never does.
-  const std::size_t mark = rest.rfind("  # ");
-  const std::string_view origin = mark == std::string_view::npos ? "" : rest.substr(mark + 4);
-  return {std::string(trimmed(name)), std::string(trimmed(rest.substr(0, mark))), std::string(origin)};
-}
-
 }  // namespace
 
 std::string print_resolved(const LoadedConfig& loaded) {
@@ -127,10 +110,14 @@ std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
       }
       continue;
     }
-    ResolvedSetting setting = resolved_setting(line);
-    if (setting.key.empty()) continue;
-    if (!table.empty()) setting.key = table + "." + setting.key;
-    settings.push_back(std::move(setting));
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with('#') || equals == std::string::npos) continue;
+    // The value may hold the mark inside of a string; an origin never does.
+    const std::size_t mark = line.rfind("  # ");
+    std::string value = line.substr(equals + 3, mark - equals - 3);  // to the end without a mark
+    value.erase(value.find_last_not_of(' ') + 1);
+    settings.push_back({(table.empty() ? "" : table + ".") + line.substr(0, equals), std::move(value),
+                        mark == std::string::npos ? "" : line.substr(mark + 4)});
   }
   return settings;
 }
@@ -155,37 +142,6 @@ std::string print_for_artifact(const LoadedConfig& loaded) {
   return text;
 }
 
-std::string config_summary(const LoadedConfig& loaded) {
-  std::vector<std::pair<std::string, int>>
-      files;  // in the order in which they appear, and the keys set there
-  int overrides = 0, others = 0;
-  for (const PrintedTable& table : all_tables(loaded)) {
-    for (const auto& [name, value, origin] : table.settings.all()) {
-      if (origin.kind == Origin::Kind::command_line) {
-        ++overrides;
-      } else if (origin.file.empty() || origin.kind == Origin::Kind::derived) {
-        ++others;
-      } else {
-        auto found = std::ranges::find(files, origin.file, &std::pair<std::string, int>::first);
-        if (found == files.end()) found = files.insert(found, {origin.file, 0});
-        ++found->second;
-      }
-    }
-  }
-  // The file that was named stands first, also where it only says what it extends.
-  const auto own = std::ranges::find(files, loaded.file, &std::pair<std::string, int>::first);
-  if (own != files.end()) {
-    std::rotate(files.begin(), own, own + 1);
-  } else {
-    files.insert(files.begin(), {loaded.file, 0});
-  }
-  std::string text = "configuration:";
-  for (const auto& [file, keys] : files)
-    text += fmt::format("{} {} keys of {}", &file == &files.front().first ? "" : ",", keys, file);
-  if (overrides > 0) text += fmt::format(", {} of --set", overrides);
-  return text + fmt::format("; {} defaults", others);
-}
-
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
   std::map<std::string, std::string> flat;
   for (const PrintedTable& table : all_tables(loaded)) {
@@ -206,12 +162,6 @@ bool moves_score(std::string_view key, ScoreCommand command) {
   }
   if (command == ScoreCommand::eval) return false;
   return key.starts_with("ttt.") || key == "run.seed";
-}
-
-std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command) {
-  std::map<std::string, std::string> settings = flat_settings(loaded);
-  std::erase_if(settings, [&](const auto& setting) { return !moves_score(setting.first, command); });
-  return settings;
 }
 
 std::vector<ConfigDifference> diff_configs(const LoadedConfig& left, const LoadedConfig& right) {

@@ -30,9 +30,6 @@ std::string settings_digest(std::string_view resolved);
 // print_resolved() without origins, and without what is this machine's: paths of libraries, compiled kernels, places to write to.
 std::string print_for_artifact(const LoadedConfig& loaded);
 
-// One line of it for a screen: where the configuration comes from and how many keys are set there.
-std::string config_summary(const LoadedConfig& loaded);
-
 // Every setting by its full name, in TOML syntax; rows by position ("parameters.0.optimizer").
 std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded);
 
@@ -40,8 +37,6 @@ enum class ScoreCommand { eval, ttt };
 // Whether a setting can move the score of this command. Others (where the training data lie, the number of
 // threads, how often a state is saved, the limits of [ledger]) cannot.
 bool moves_score(std::string_view key, ScoreCommand command);
-// flat_settings() that can.
-std::map<std::string, std::string> score_settings(const LoadedConfig& loaded, ScoreCommand command);
 
 // One key that differs: its full name and both values in TOML syntax ("" where that side has no such key).
 struct ConfigDifference {

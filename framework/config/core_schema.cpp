@@ -224,7 +224,6 @@ void declare_keys(Schema<ParallelConfig>& s) {
 
 void declare_keys(Schema<EmaConfig>& s) {
   s.key("decay", &EmaConfig::decay, "decay per step of the averaged weights; 0 = no averaging").range(0, 1);
-  s.key("tau", &EmaConfig::tau, "decay given as 1 - 1 / tau; 0 = as ema.decay says").range(0, 1e9);
   s.key(
        "from_step", &EmaConfig::from_step,
        "the average begins with the weights after this update; until then the weights are scored; 0 = with the "

@@ -8,8 +8,6 @@
 
 namespace mulligan {
 
-// rows: disjoint rows, every token scored once with the context of its row.
-// sliding: overlapping windows every `stride` tokens, each token scored with nearly full context.
 enum class EvalMode { rows, sliding };
 template <>
 inline constexpr auto config_words<EvalMode> = std::array{"rows", "sliding"};
@@ -22,7 +20,7 @@ struct EvalConfig {
   int64_t packed_sequences = 16;
   int64_t batch_rows = 1;       // rows per forward pass, at most: no score depends on it
   bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
-  int64_t tokens = 0;           // targets that are scored, the first of the stream; 0: all
+  int64_t tokens = 0;
   int64_t shares = 0;
   double save_seconds = 60;  // between saved states of eval and ttt; 0: only where a signal stops them
   bool use_ema = true;       // score the averaged weights where ema.decay > 0

@@ -20,21 +20,17 @@ using ElementSettings = std::map<std::string, ConfigValue, std::less<>>;
 // One struct drives the parameter list, the graph builder, the parameter count and the dry run. Symbols as in
 // the architecture page: d = width, H = heads, Hkv = kv_heads, dh = head_width, V = vocabulary, L = layers.
 
-// Which forward pass the model has: the record's, with all the switches below, that of Qwen2.5
-// (framework/model/qwen2, docs/qwen2.md) or that of the Modded-NanoGPT optimisation benchmark
-// (framework/model/modded, docs/arena.md), which have none of them.
+// Forward passes: framework/model/forward.cpp, framework/model/qwen2 and framework/model/modded.
 enum class ModelFamily { record, qwen2, modded };
 template <>
 inline constexpr auto config_words<ModelFamily> = std::array{"record", "qwen2", "modded"};
 
-// Precision in which the rotary frequencies and the cos/sin tables are rounded before use.
-// `bf16` repeats a property of the published record script; `fp32` is the sensible choice.
+// bf16 repeats a property of the published record script.
 enum class RopeTable { fp32, bf16 };
 template <>
 inline constexpr auto config_words<RopeTable> = std::array{"fp32", "bf16"};
 
-// What leaves the last two-lane layer: the mean of both lanes, the MLP lane (lane 1) or the attention
-// lane (lane 0).
+// Lane 1 is the MLP's, lane 0 that of attention.
 enum class FinalLane { mean, mlp, attention };
 template <>
 inline constexpr auto config_words<FinalLane> = std::array{"mean", "mlp", "attention"};
@@ -44,8 +40,6 @@ enum class LayerOrderKind { plain, looped };
 template <>
 inline constexpr auto config_words<LayerOrderKind> = std::array{"plain", "looped"};
 
-// Frequency of pair i. geometric: base^(-2i/dims). half_truncated: base^(-i/(n-1)) of the first n = dims/4 pairs,
-// from 1 down to 1/base, and 0 of the others, which are not turned.
 enum class RopeForm { geometric, half_truncated };
 template <>
 inline constexpr auto config_words<RopeForm> = std::array{"geometric", "half_truncated"};
@@ -64,9 +58,8 @@ struct RopeConfig {
 struct LoopConfig {
   int64_t first = 0;
   int64_t last = 0;
-  int64_t extra_passes = 0;     // 0 = each layer once: first and last are then ignored
-  double start_fraction = 0.0;  // fraction of the training budget (seconds, or steps without a time budget)
-                                // after which the repeats start; evaluation always has them
+  int64_t extra_passes = 0;     // 0: first and last are ignored
+  double start_fraction = 0.0;  // of the seconds, or of the steps without a time budget
 };
 
 // [model.lanes] Two parallel lanes, one read by attention and one by the MLP.

@@ -1,7 +1,7 @@
 // Phases: the stretches of a training run, one after the other, each with its own way to make a step.
 //
-// A run without [[phase]] rows has those of its model: one, or with depth recurrence that starts on the way
-// two, "plain" and "looped".
+// A run without [[phase]] rows has those of its model: one, or with depth recurrence that starts on the way two, "plain" and
+// "looped". row_schemas.cpp explains the keys.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,8 @@ inline constexpr auto config_words<LrPolicy> = std::array{"continue", "independe
 
 // When a phase is over: as soon as a limit is reached. The last phase has none; it ends with the budget.
 struct PhaseEnd {
-  std::int64_t steps = 0;  // updates done since the start of training; 0 = no such limit
-  double fraction = 0.0;   // of the budget that is spent (as model.loop.start_fraction); 0 = no such limit
-  double seconds = 0.0;    // of the training clock; 0 = no such limit
-  double through_fraction = 0.0;  // of the budget: over as soon as more is spent; 0 = no such limit
+  std::int64_t steps = 0;  // 0 = no such limit
+  double fraction = 0.0, seconds = 0.0, through_fraction = 0.0;
   bool any() const { return steps > 0 || fraction > 0 || seconds > 0 || through_fraction > 0; }
   bool reached(std::int64_t steps_done, double budget_fraction, double elapsed_seconds) const {
     return (steps > 0 && steps_done >= steps) || (fraction > 0 && budget_fraction >= fraction) ||

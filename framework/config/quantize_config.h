@@ -18,9 +18,7 @@ struct QuantizeTensorRow {
   int64_t bits = 6;            // format int only
   double clip_sigmas = 12.85;  // format int only: scale = clip_sigmas * std(row) / qmax
   Origin origin;
-  // format int8_row only: the range of a row is this quantile of its magnitudes, between neighbours linear (1: the
-  // largest), or least_range where that is more.
-  double clip_quantile = 1, least_range = 0;
+  double clip_quantile = 1, least_range = 0;  // format int8_row only; between neighbours a quantile is linear
 };
 
 // What the host itself reads in [quantize].

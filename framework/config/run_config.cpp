@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
@@ -151,9 +150,8 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
 LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides,
                        std::span<const SettingsFrom> more = {}) {
   LoadedConfig loaded;
-  loaded.notes = take_from_start_folder(tree);
   apply_overrides(tree, overrides, more);
-  std::ranges::move(drop_stored_paths(tree), std::back_inserter(loaded.notes));
+  loaded.notes = drop_stored_paths(tree);
   loaded.file = file;
   loaded.core = read_keys(loaded.config, &tree, {}, file, kOpenTables);
   check_family(loaded.config, loaded.core);
@@ -178,8 +176,6 @@ LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const
     ensemble.table = read_plugin_table_with(ensemble.options, table, "ensemble", file, "stochastic_rounding");
   }
   check_rules(loaded);
-  EmaConfig& ema = loaded.config.ema;  // what is printed stays as it is written
-  if (ema.tau > 0) ema.decay = 1 - 1 / ema.tau;
   return loaded;
 }
 
@@ -196,15 +192,8 @@ LoadedConfig parse_run_config(std::string_view text, const std::string& name,
 }
 
 LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
-                                std::span<const std::string> overrides) {
-  return load_tree(parse_stored_toml(text, name), name, overrides);
-}
-
-LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
-                                 std::span<const std::string> overrides, std::span<const SettingsFrom> more) {
-  ConfigNode tree = parse_stored_toml(text, name);
-  refuse_stored_libraries(tree);
-  return load_tree(std::move(tree), name, overrides, more);
+                                std::span<const std::string> overrides, std::span<const SettingsFrom> more) {
+  return load_tree(parse_stored_toml(text, name), name, overrides, more);
 }
 
 SettingsFrom for_ranks(int64_t micro_batches) {

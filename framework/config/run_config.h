@@ -23,9 +23,8 @@
 
 namespace mulligan {
 
-// replicated: every rank updates the whole parameter. sharded: each rank updates its slice along the first
-// axis (reduce-scatter before, all-gather after the update). owner: one rank updates the whole parameter
-// (reduce before, broadcast after the update) and alone keeps the optimiser's states of it.
+// sharded: reduce-scatter before, all-gather after the update. owner: reduce before, broadcast after it; the owner alone
+// keeps the optimiser's states.
 enum class Communication { replicated, sharded, owner };
 template <>
 inline constexpr auto config_words<Communication> = std::array{"replicated", "sharded", "owner"};
@@ -52,9 +51,7 @@ struct ParameterRow {
 std::vector<size_t> resolve_parameter_table(std::span<const std::string> names,
                                             std::span<const ParameterRow> rows);
 
-// off: fastest. run: the same run twice is bit-identical. batch: moreover, what is computed of a row does not
-// depend on how many rows are computed with it. world: moreover, bit-identical for any world size that
-// divides the micro-batches (fp32). A level that cannot be honoured is refused (framework/run/run_plugins.h).
+// Each level includes those before it. One that cannot be honoured is refused (framework/run/run_plugins.h).
 enum class Determinism { off, run, batch, world };
 template <>
 inline constexpr auto config_words<Determinism> = std::array{"off", "run", "batch", "world"};
@@ -90,7 +87,6 @@ struct KernelRow {
   Origin origin;      // of the row
 };
 
-// modded3: the optimiser benchmark of Modded-NanoGPT, its track 3 (docs/arena.md).
 enum class ArenaTrack { none, modded3 };
 template <>
 inline constexpr auto config_words<ArenaTrack> = std::array{"none", "modded3"};
@@ -103,9 +99,9 @@ struct ArenaConfig {
 // What the host itself reads in [ensemble].
 struct EnsembleOptions {
   int64_t members = 10;
-  int64_t seed = 0;               // of the members' random numbers, apart from run.seed
-  int64_t chunk_mebibytes = 256;  // host memory for averaged probabilities; no score depends on it
-  bool count_members = false;     // the bytes of all members count against ledger.artifact_bytes
+  int64_t seed = 0;
+  int64_t chunk_mebibytes = 256;
+  bool count_members = false;
 };
 
 // [ensemble] Several models made of a run's weights, scored together (docs/numerics/ensembles.md).
@@ -194,15 +190,12 @@ LoadedConfig load_run_config(const std::string& path, std::span<const std::strin
 LoadedConfig parse_run_config(std::string_view text, const std::string& name,
                               std::span<const std::string> overrides = {});
 
-// The same for text that came with data, such as a checkpoint: its plugins are names, and paths of libraries
+// The same for text that came with data, such as a checkpoint or an artifact: its plugins are names, and paths of libraries
 // and of places to write to are not followed (stored_paths.h); `overrides` can give them. load_run_config
 // treats the config.toml of a run directory in the same way.
 LoadedConfig parse_saved_config(std::string_view text, const std::string& name,
-                                std::span<const std::string> overrides = {});
-// The same for an artifact, which never holds the path of a library: that is refused.
-LoadedConfig parse_stored_config(std::string_view text, const std::string& name,
-                                 std::span<const std::string> overrides = {},
-                                 std::span<const SettingsFrom> more = {});
+                                std::span<const std::string> overrides = {},
+                                std::span<const SettingsFrom> more = {});
 
 // A step of this many micro-batches, for as many ranks.
 SettingsFrom for_ranks(int64_t micro_batches);

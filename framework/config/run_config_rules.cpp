@@ -133,15 +133,9 @@ void check_joined(const RunConfig& c, const Settings& s) {
 
 void check_ema(const RunConfig& c, const Settings& s) {
   const EmaConfig& e = c.ema;
-  config_error_if(e.tau > 0 && e.tau <= 1,
-                  "{} is {}, but an average of one step is the weights; choose more than 1.",
-                  s.where("ema.tau"), e.tau);
-  config_error_if(e.tau > 0 && e.decay > 0,
-                  "{} is {}, but {} also sets the decay of the average; leave one of them out.",
-                  s.where("ema.tau"), e.tau, s.where("ema.decay"));
-  config_error_if(e.partial() && e.decay == 0 && e.tau == 0,
-                  "[ema] has settings of an average, but {} and {} are 0, so there is none; set one.",
-                  s.where("ema.tau"), s.where("ema.decay"));
+  config_error_if(e.partial() && e.decay == 0,
+                  "[ema] has settings of an average, but {} is 0, so there is none; set it.",
+                  s.where("ema.decay"));
   config_error_if(e.until_step > 0 && e.until_step <= e.from_step,
                   "{} is {}, but the average begins after update {} = {}; choose a later one.",
                   s.where("ema.until_step"), e.until_step, s.where("ema.from_step"), e.from_step);

@@ -4,65 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
 namespace {
-
-// Keys that other trainers have and this one calls otherwise.
-struct ForeignKey {
-  std::string_view words;  // last parts of keys, each between spaces
-  std::string_view ours;   // keys, and what else is to be known of them
-};
-
-constexpr ForeignKey foreign_keys[] = {
-    {" learning_rate lr ", "optimizer.NAME.lr, one for each [optimizer.NAME] table"},
-    {" weight_decay ", "optimizer.NAME.weight_decay"},
-    {" momentum ", "optimizer.NAME.momentum"},
-    {" batch_size per_device_train_batch_size ",
-     "train.tokens_per_step, in tokens, with train.micro_batches"},
-    {" gradient_accumulation_steps grad_accum_steps ", "train.micro_batches"},
-    {" max_steps num_steps iterations num_iterations ", "train.steps"},
-    {" epochs num_train_epochs ", "train.steps or train.budget_seconds"},
-    {" max_wallclock_seconds ", "train.budget_seconds"},
-    {" seq_len block_size max_seq_len context_length ", "train.sequence_length"},
-    {" grad_clip max_grad_norm gradient_clip ", "train.clip_norm"},
-    {" warmup_steps ", "schedule.warmup_steps; train.warmup.steps is about steps before the clock starts"},
-    {" lr_scheduler_type ", "schedule.plugin"},
-    {" precision dtype ", "train.compute_dtype"},
-    {" bf16 ", "train.compute_dtype = \"bf16\""},
-    {" fp16 ", "train.compute_dtype = \"fp16\""},
-    {" vocab_size ", "model.vocabulary"},
-    {" n_layer num_layers num_hidden_layers ", "model.layers"},
-    {" n_embd hidden_size d_model dim ", "model.width"},
-    {" n_head num_heads num_attention_heads ", "model.heads"},
-    {" num_key_value_heads n_kv_head ", "model.kv_heads"},
-    {" device ", "backend.plugin, cpu or cuda"},
-    {" seed ", "run.seed"},
-    {" output_dir ", "run.directory"},
-    {" eval_steps eval_interval ", "train.validate_every"},
-    {" logging_steps log_interval ", "train.log_every"},
-    {" save_steps ", "checkpoint.every_steps"},
-    {" ema_decay ", "ema.decay"},
-};
-
-// What to write in the place of `key`, a full name such as "train.learning_rate", as the end of a sentence; "" where
-// its last part is not a word of others.
-std::string hint_for_foreign_key(std::string_view key) {
-  const std::size_t dot = key.rfind('.');
-  const std::string_view section = dot == key.npos ? "" : key.substr(0, dot);
-  // A mistyped section is the better thing to say.
-  constexpr std::string_view sections[] = {"", "run", "data", "model", "train", "eval", "checkpoint"};
-  if (std::ranges::find(sections, section) == std::end(sections)) return {};
-  const std::string word = fmt::format(" {} ", dot == key.npos ? key : key.substr(dot + 1));
-  for (const ForeignKey& foreign : foreign_keys) {
-    if (foreign.words.find(word) != std::string_view::npos)
-      return fmt::format("here it is {}.", foreign.ours);
-  }
-  return {};
-}
 
 std::string join(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
@@ -136,12 +82,9 @@ ConfigValue checked_value(const KeySpec& key, const std::string& name, const Con
   std::string nearest = nearest_name(full, candidates);
   // A mistyped table of open content ([optimiser.x]) is best explained by the table's right name.
   if (nearest.empty() && full != name) nearest = nearest_name(name, candidates);
-  // A plugin's keys are its own affair.
-  const std::string familiar = path.empty() ? hint_for_foreign_key(full) : "";
   const std::string hint =
-      !familiar.empty() ? familiar
-      : nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
-                        : fmt::format("did you mean '{}'?", join(path, nearest));
+      nearest.empty() ? "see docs/configuration.md or 'mulligan plugins NAME' for the keys there are."
+                      : fmt::format("did you mean '{}'?", join(path, nearest));
   throw config_error("{}: unknown key '{}'; {}", node->origin.text(), join(path, full), hint);
 }
 

@@ -17,9 +17,7 @@ enum class Compression { brotli, zlib, adaptive };
 template <>
 inline constexpr auto config_words<Compression> = std::array{"brotli", "zlib", "adaptive"};
 
-// Which codes are compressed together: those of one width, or those of one role (embedding, q, k, v,
-// attention output, MLP up, MLP down), each matrix transposed; then also with the rows of some or all roles
-// in the order of nearest neighbours, which is stored.
+// Roles: embedding, q, k, v, attention output, MLP up, MLP down. The order of rows is stored.
 enum class CodeStreams { width, role, role_ordered, role_all_ordered };
 template <>
 inline constexpr auto config_words<CodeStreams> =

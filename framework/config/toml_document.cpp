@@ -55,26 +55,6 @@ constexpr std::ptrdiff_t most_dots = 4000;
 // A setting of four characters becomes nodes of some hundred bytes; no configuration comes near this length.
 constexpr std::size_t largest_text = std::size_t{1} << 20;
 
-// The line at which toml++ breaks an assertion: of the first beginning of the text that makes it do so.
-std::size_t line_of_assertion(std::string_view text) {
-  std::vector<std::size_t> line_ends;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\n' || i + 1 == text.size()) line_ends.push_back(i + 1);
-  }
-  const auto sound = [&](std::size_t end) {
-    try {
-      static_cast<void>(toml::parse(text.substr(0, end)));
-    } catch (const TomlAssertion&) {
-      return false;
-    } catch (const toml::parse_error&) {
-      // An end in the midst of a list or string.
-    }
-    return true;
-  };
-  const auto broken = std::ranges::partition_point(line_ends, sound);
-  return static_cast<std::size_t>(broken - line_ends.begin()) + 1;
-}
-
 // Dots that may be of keys: those of comments are not. Where there is a string of several lines, comments are
 // not distinguished from its text, and all count.
 std::ptrdiff_t count_dots(std::string_view text) {
@@ -179,8 +159,7 @@ ConfigNode parse_one(std::string_view text, const std::string& file) {
     throw config_error("{}:{}: the file is not valid TOML: {}.", file,
                        static_cast<int>(error.source().begin.line), error.description());
   } catch (const TomlAssertion&) {
-    throw config_error("{}:{}: the file is not valid TOML: a key or a value is malformed.", file,
-                       line_of_assertion(text));
+    throw config_error("{}: the file is not valid TOML: a table's name or a key is malformed.", file);
   }
 }
 

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "framework/core/error.h"
-#include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/temporary_path.h"
 
@@ -52,23 +51,13 @@ sigset_t blocked_signals() {
   return set;
 }
 
-// What the user finds after the end. Once a command has put its output in place, which may be all of it or
-// the first of several files, it need not be possible to start it again.
-std::string remains_text(const std::vector<std::filesystem::path>& written) {
-  if (written.empty()) return "nothing half-done is left, and the same command starts again";
-  const std::string first = printable(written.front().string());
-  if (written.size() == 1) return fmt::format("'{}' is written and whole; nothing half-done is left", first);
-  return fmt::format("'{}' and {} more are written, each of them whole; nothing half-done is left", first,
-                     written.size() - 1);
-}
-
 [[noreturn]] void end_process(int signal) {
-  const std::vector<std::filesystem::path> written = remove_temporaries_for_good();
+  remove_temporaries_for_good();
   // The command has heeded a signal before and is at its end: that one has its sentence.
   if (noted != 0) ::_exit(static_cast<int>(ExitCode::interrupted));
   const bool live_line = isatty(STDERR_FILENO) != 0;
-  const std::string sentence = fmt::format("{}mulligan: stopped by {}; {}.\n", live_line ? "\r\x1b[2K" : "",
-                                           signal_name(signal), remains_text(written));
+  const std::string sentence = fmt::format("{}mulligan: stopped by {}; nothing half-done is left.\n",
+                                           live_line ? "\r\x1b[2K" : "", signal_name(signal));
   [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, sentence.data(), sentence.size());
   ::_exit(static_cast<int>(ExitCode::interrupted));
 }

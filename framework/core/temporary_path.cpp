@@ -16,7 +16,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <vector>
 
 #include "framework/core/error.h"
 
@@ -102,11 +101,6 @@ std::multiset<std::filesystem::path>& paths() {
   static auto& all = *new std::multiset<std::filesystem::path>;
   return all;
 }
-// In the order in which they got their names.
-std::vector<std::filesystem::path>& published() {
-  static auto& all = *new std::vector<std::filesystem::path>;
-  return all;
-}
 
 }  // namespace
 
@@ -128,12 +122,14 @@ TemporaryPath::~TemporaryPath() {
 
 void TemporaryPath::publish(const std::filesystem::path& target, const std::function<void()>& rename) {
   const std::lock_guard lock(mutex());
-  rename();
+  std::error_code failed;
+  rename ? rename() : std::filesystem::rename(path_, target, failed);
+  if (failed)
+    throw run_error("'{}' cannot be renamed into place: {}; choose another path.", target.string(),
+                    failed.message());
   kept_ = true;
   // What has the name from now on is not this object's.
   paths().erase(paths().find(path_));
-  std::erase(published(), target);
-  published().push_back(target);
 }
 
 std::filesystem::path make_private_folder() {
@@ -148,15 +144,10 @@ std::filesystem::path make_private_folder() {
   return pattern;
 }
 
-std::vector<std::filesystem::path> remove_temporaries_for_good() {
+void remove_temporaries_for_good() {
   mutex().lock();
   std::error_code ignored;
   for (const std::filesystem::path& path : paths()) std::filesystem::remove_all(path, ignored);
-  std::vector<std::filesystem::path> there;
-  for (auto path = published().rbegin(); path != published().rend(); ++path) {
-    if (std::filesystem::exists(*path, ignored)) there.push_back(*path);
-  }
-  return there;
 }
 
 std::filesystem::path cache_folder(const std::string& name) {

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace mulligan {
 
@@ -31,9 +30,9 @@ class TemporaryPath {
   TemporaryPath& operator=(const TemporaryPath&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  // Calls `rename`, which puts what lies here in the place of `target` or throws. A signal that ends the
-  // process finds it either here or there. `rename` must not make or end a TemporaryPath.
-  void publish(const std::filesystem::path& target, const std::function<void()>& rename);
+  // Renames what lies here to `target`, by `rename` where it is given; both throw run_error. A signal that ends the process
+  // finds it either here or there. `rename` must not make or end a TemporaryPath.
+  void publish(const std::filesystem::path& target, const std::function<void()>& rename = {});
 
  private:
   std::filesystem::path path_;
@@ -48,9 +47,8 @@ std::filesystem::path make_private_folder();
 // It need not exist.
 std::filesystem::path cache_folder(const std::string& name);
 
-// Removes what lies at all TemporaryPaths that live, and returns what this process has published and what
-// still lies there. For the end of the process only: every thread that makes, publishes or ends a
-// TemporaryPath after this waits forever.
-std::vector<std::filesystem::path> remove_temporaries_for_good();
+// Removes what lies at all TemporaryPaths that live. For the end of the process only: every thread that makes, publishes or
+// ends a TemporaryPath after this waits forever.
+void remove_temporaries_for_good();
 
 }  // namespace mulligan

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <sstream>
 
@@ -51,23 +52,21 @@ void add_places(std::string_view list, const std::string& origin, std::vector<Pl
   }
 }
 
-PluginHost::SearchedPlace look_into(const PluginPlace& place) {
-  PluginHost::SearchedPlace searched{place, {}, {}};
+void look_into(PluginPlace& place) {
   std::error_code failed;
   const fs::file_status status = fs::status(place.path, failed);
   if (!fs::exists(status)) {
-    searched.problem = "does not exist";
+    place.problem = "does not exist";
   } else if (!fs::is_directory(status)) {
-    searched.files.push_back(place.path);
+    place.files.push_back(place.path);
   } else {
     fs::directory_iterator entries(place.path, failed);
-    if (failed) searched.problem = "cannot be read";
+    if (failed) place.problem = "cannot be read";
     for (; !failed && entries != fs::directory_iterator(); entries.increment(failed)) {
-      if (!plugin_name_of(entries->path()).empty()) searched.files.push_back(entries->path());
+      if (!plugin_name_of(entries->path()).empty()) place.files.push_back(entries->path());
     }
-    std::ranges::sort(searched.files);
+    std::ranges::sort(place.files);
   }
-  return searched;
 }
 
 // Loads a library and never unloads it. Objects, kernels and strings of a plugin may be in use until the process ends. Static objects
@@ -101,33 +100,23 @@ TableShape shape(const char* required) {
   return {sizeof(Table), offsetof(Table, create), required};
 }
 
-TableShape shape_of(PluginKind kind) {
-  switch (kind) {
-    case PluginKind::backend:
-      return shape<mlg_backend_table>(
+// By kind, from MLG_BACKEND on. `ttt` has adapters or base updates: who asks for one of them checks that it is there.
+const TableShape& shape_of(std::uint32_t kind) {
+  static const TableShape shapes[] = {
+      shape<mlg_backend_table>(
           "create destroy info allocate free upload download copy zero add_kernels kernel_at prepare bind run release "
-          "synchronize");
-    case PluginKind::loss:
-      return shape<mlg_loss_table>("create destroy record_forward record_backward");
-    case PluginKind::optimizer:
-      return shape<mlg_optimizer_table>("create destroy scalar_count record scalars");
-    case PluginKind::schedule:
-      return shape<mlg_schedule_table>("create destroy rate");
-    case PluginKind::quantizer:
-      return shape<mlg_quantizer_table>("create destroy quantize");
-    case PluginKind::
-        ttt:  // adapters or base updates or both: who asks for one of them checks that it is there
-      return shape<mlg_ttt_table>("create destroy");
-    case PluginKind::communicator:
-      return shape<mlg_communicator_table>("create destroy open prepare submit join poll abort release");
-    case PluginKind::transform:
-      return shape<mlg_transform_table>("create destroy open close begin propose observe");
-    case PluginKind::ensemble:
-      return shape<mlg_ensemble_table>("create destroy make stored_bytes");
-    case PluginKind::wrapper:
-      return shape<mlg_wrapper_table>("create destroy scalar_count record scalars");
-  }
-  return {sizeof(mlg_plugin_header), 0, {}};
+          "synchronize"),
+      shape<mlg_loss_table>("create destroy record_forward record_backward"),
+      shape<mlg_optimizer_table>("create destroy scalar_count record scalars"),
+      shape<mlg_schedule_table>("create destroy rate"),
+      shape<mlg_ttt_table>("create destroy"),
+      shape<mlg_quantizer_table>("create destroy quantize"),
+      shape<mlg_communicator_table>("create destroy open prepare submit join poll abort release"),
+      shape<mlg_transform_table>("create destroy open close begin propose observe"),
+      shape<mlg_ensemble_table>("create destroy make stored_bytes"),
+      shape<mlg_wrapper_table>("create destroy scalar_count record scalars")};
+  static_assert(std::size(shapes) == MLG_WRAPPER);
+  return shapes[kind - MLG_BACKEND];
 }
 
 using AnyFunction = void (*)();
@@ -151,7 +140,7 @@ std::string table_problem(const mlg_plugin_header* table) {
     return fmt::format("says kind {} in its table, which is none; export it with the macro of its kind",
                        table->kind);
   }
-  const TableShape shape = shape_of(static_cast<PluginKind>(table->kind));
+  const TableShape& shape = shape_of(table->kind);
   if (table->struct_size < shape.bytes) {
     return fmt::format(
         "has a table of {} bytes, shorter than the {} of ABI {}.{}; set struct_size to the size of the whole "
@@ -224,9 +213,9 @@ std::string plugin_name_of(const fs::path& file) {
   return name.substr(file_prefix.size(), name.size() - file_prefix.size() - file_suffix.size());
 }
 
-std::vector<PluginHost::SearchedPlace> PluginHost::search() const {
-  std::vector<SearchedPlace> searched;
-  for (const PluginPlace& place : places_) searched.push_back(look_into(place));
+std::vector<PluginPlace> PluginHost::search() const {
+  std::vector<PluginPlace> searched = places_;
+  std::ranges::for_each(searched, look_into);
   return searched;
 }
 
@@ -234,13 +223,13 @@ std::vector<fs::path> PluginHost::find(const std::string& name, std::string_view
   std::vector<fs::path> found;
   std::vector<std::string> names;
   std::string places;
-  for (const SearchedPlace& searched : search()) {
-    for (const fs::path& file : searched.files) {
+  for (const PluginPlace& place : search()) {
+    for (const fs::path& file : place.files) {
       names.push_back(plugin_name_of(file));
       if (names.back() == name) found.push_back(file);
     }
-    places += fmt::format("{} '{}' (from {}{}{})", places.empty() ? "" : ",", searched.place.path.string(),
-                          searched.place.origin, searched.problem.empty() ? "" : ": ", searched.problem);
+    places += fmt::format("{} '{}' (from {}{}{})", places.empty() ? "" : ",", place.path.string(),
+                          place.origin, place.problem.empty() ? "" : ": ", place.problem);
   }
   if (!found.empty()) return found;
   if (const std::string why = why_no_plugin(name); !why.empty())

@@ -19,6 +19,9 @@ struct PluginPlace {
   // its origin, for messages: "--plugin-path", "MULLIGAN_PLUGIN_PATH", "the installation"
   std::string origin;
   std::filesystem::path path;
+  // Filled by PluginHost::search(): why the place was not searched ("does not exist"), or empty; its files, by name.
+  std::string problem = {};
+  std::vector<std::filesystem::path> files = {};
 };
 
 // The places in order: `command_line` (values of --plugin-path; each may hold several, separated by ':'), the environment
@@ -54,13 +57,8 @@ class PluginHost {
   // All plugins loaded so far, in order of loading. Their name, version, path and sha256 go into result.json and checkpoints.
   const std::vector<PluginHandle>& loaded() const { return loaded_; }
 
-  // The files mulligan_NAME.so of each place, by name.
-  struct SearchedPlace {
-    PluginPlace place;
-    std::string problem;  // why the place was not searched ("does not exist"), or empty
-    std::vector<std::filesystem::path> files;
-  };
-  std::vector<SearchedPlace> search() const;
+  // All places with their files.
+  std::vector<PluginPlace> search() const;
 
  private:
   std::filesystem::path find_one(PluginKind kind, const std::string& name) const;

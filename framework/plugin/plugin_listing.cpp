@@ -44,18 +44,6 @@ Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
           {"kernels", kernels}};
 }
 
-// The plugin of a usable file, or null with the reason in `problem`.
-PluginHandle try_load(PluginHost& host, const std::filesystem::path& file, std::string& problem) {
-  try {
-    PluginHandle plugin = host.load_file(file);
-    key_specs(plugin->name(), plugin->keys());
-    return plugin;
-  } catch (const Error& error) {
-    problem = error.what();
-    return nullptr;
-  }
-}
-
 std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
   std::string text = fmt::format(
       "{} '{}' {}: {}\n  file    {} (from {})\n  sha256  {}\n  ABI     {}, state version {}\n",
@@ -94,35 +82,27 @@ std::string output(const Json& json, const std::string& text, bool as_json) {
 }  // namespace
 
 std::string list_plugins(PluginHost& host, bool json) {
-  std::size_t names = 16, files = 28;
-  const std::vector<PluginHost::SearchedPlace> all = host.search();
-  for (const PluginHost::SearchedPlace& searched : all) {
-    for (const std::filesystem::path& file : searched.files) {
-      names = std::max(names, plugin_name_of(file).size());
-      files = std::max(files, file.filename().string().size());
-    }
-  }
   Json places = Json::array();
   std::string text;
-  for (const PluginHost::SearchedPlace& searched : all) {
+  for (const PluginPlace& place : host.search()) {
     Json plugins = Json::array(), rejected = Json::array();
-    text += fmt::format("{} (from {}){}\n", searched.place.path.string(), searched.place.origin,
-                        searched.problem.empty() ? "" : ": " + searched.problem);
-    for (const std::filesystem::path& file : searched.files) {
-      std::string problem;
-      if (const PluginHandle plugin = try_load(host, file, problem)) {
-        plugins.push_back(plugin_json(*plugin, searched.place));
-        text += fmt::format("  {:<12} {:<{}} {:<8} ABI {:<5} {:<{}} {}\n", kind_word(plugin->kind()),
-                            plugin->name(), names, plugin->version(), plugin->abi(), file.filename().string(),
-                            files, plugin->summary());
-      } else {
-        rejected.push_back({{"path", file.string()}, {"problem", problem}});
-        text += fmt::format("  unusable     {}: {}\n", file.filename().string(), problem);
+    text += fmt::format("{} (from {}){}\n", place.path.string(), place.origin,
+                        place.problem.empty() ? "" : ": " + place.problem);
+    for (const std::filesystem::path& file : place.files) {
+      try {
+        const PluginHandle plugin = host.load_file(file);
+        plugins.push_back(plugin_json(*plugin, place));
+        text += fmt::format("  {:<12} {:<20} {:<8} ABI {:<5} {:<32} {}\n", kind_word(plugin->kind()),
+                            plugin->name(), plugin->version(), plugin->abi(), file.filename().string(),
+                            plugin->summary());
+      } catch (const Error& error) {
+        rejected.push_back({{"path", file.string()}, {"problem", error.what()}});
+        text += fmt::format("  unusable     {}: {}\n", file.filename().string(), error.what());
       }
     }
-    places.push_back({{"origin", searched.place.origin},
-                      {"path", searched.place.path.string()},
-                      {"problem", searched.problem},
+    places.push_back({{"origin", place.origin},
+                      {"path", place.path.string()},
+                      {"problem", place.problem},
                       {"plugins", plugins},
                       {"unusable", rejected}});
   }
@@ -133,12 +113,12 @@ std::string describe_plugin(PluginHost& host, const std::string& name, bool json
   Json plugins = Json::array();
   std::string text;
   host.find(name);  // refuses a name that no file has
-  for (const PluginHost::SearchedPlace& searched : host.search()) {
-    for (const std::filesystem::path& file : searched.files) {
+  for (const PluginPlace& place : host.search()) {
+    for (const std::filesystem::path& file : place.files) {
       if (plugin_name_of(file) != name) continue;
       const PluginHandle plugin = host.load_file(file);
-      plugins.push_back(plugin_json(*plugin, searched.place));
-      text += describe_text(*plugin, searched.place);
+      plugins.push_back(plugin_json(*plugin, place));
+      text += describe_text(*plugin, place);
     }
   }
   return output({{"plugins", plugins}}, text, json);

@@ -139,7 +139,9 @@ ScoreIdentity score_identity(const LoadedConfig& loaded, ScoreCommand command, c
                              const TensorStore& store, const std::vector<ParameterLayout>& layouts,
                              std::span<const std::uint16_t> tokens) {
   std::string settings, weights, program = build_commit() + '\n';
-  for (const auto& [key, value] : score_settings(loaded, command)) settings += key + " = " + value + '\n';
+  for (const auto& [key, value] : flat_settings(loaded)) {
+    if (moves_score(key, command)) settings += key + " = " + value + '\n';
+  }
   for (const ParameterLayout& layout : layouts) {
     const std::string name = master_name(layout.spec.name);
     std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));

@@ -126,8 +126,8 @@ void Trainer::begin_log(const ResumePoint& resume, bool resumed) {
   for (const auto& device : devices_.devices()) require_trainable(config_, *device->plugins.backend);
   if (ranks_.first()) outputs_.require_place(resume, resumed);
   log.detail(print_resolved(loaded_));
-  log.line(config_summary(loaded_));
-  log.print("  each key with its origin: {} (and mulligan config print)", outputs_.files().config().string());
+  log.print("configuration {}; each key with its origin: {}", loaded_.file,
+            outputs_.files().config().string());
   for (const std::string& note : resume.notes) log.line(note);
   result_.directory = outputs_.files().directory;
   result_.parameters = parameter_count(model_parameters(config_.model));

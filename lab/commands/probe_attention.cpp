@@ -15,7 +15,7 @@
 #include "lab/attention/attention_problem.h"
 #include "lab/commands/lab_commands.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
+#include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {

@@ -13,7 +13,6 @@
 #include "lab/calibration/compare_items.h"
 #include "lab/commands/lab_commands.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 

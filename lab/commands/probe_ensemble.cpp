@@ -10,7 +10,6 @@
 #include "lab/commands/lab_commands.h"
 #include "lab/ensemble/score_ensemble.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 

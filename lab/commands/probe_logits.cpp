@@ -12,7 +12,7 @@
 #include "lab/commands/lab_commands.h"
 #include "lab/probe/difference.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
+#include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {

@@ -7,7 +7,6 @@
 #include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 #include "launch/program_parts.h"

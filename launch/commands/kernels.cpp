@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,17 +104,7 @@ struct KernelArguments {
   RunOptions run;
   std::vector<std::string> configs;
   std::string architecture = "sm_90a", out;
-  std::vector<int> ranks;
 };
-
-// One rank, and as many as there are micro-batches: an optimiser's step on a share of a tensor may be another
-// function than on the whole of it.
-std::vector<int> ranks_of(const KernelArguments& arguments, const RunConfig& config) {
-  if (!arguments.ranks.empty()) return arguments.ranks;
-  std::vector<int> ranks = {1};
-  if (config.train.micro_batches > 1) ranks.push_back(static_cast<int>(config.train.micro_batches));
-  return ranks;
-}
 
 // Adds the kernels of the configuration at `path` to `file`.
 void compile(const KernelArguments& arguments, const std::string& path, const std::string& file,
@@ -126,19 +117,15 @@ void compile(const KernelArguments& arguments, const std::string& path, const st
       {Origin::command_line("--out"),
        {setting("kernel_file", file), "backend.plugin=cuda", "backend.device=compile"}}};
   const LoadedConfig described = load_config(path, arguments.run.overrides, more);
-  const std::int64_t micro_batches = described.config.train.micro_batches;
-  const std::vector<int> all_ranks = ranks_of(arguments, described.config);
-  for (const int ranks : all_ranks) {
-    if (ranks >= 1 && micro_batches % ranks == 0) continue;
-    throw config_error("{}: train.micro_batches is {}, which {} ranks do not divide; choose a divisor.", path,
-                       micro_batches, ranks);
-  }
   const auto stage = [&](const auto& make) {
     LoadedConfig loaded = load_run_config(path, arguments.run.overrides, more);
     make(loaded);
   };
-  for (const int ranks : all_ranks)
-    stage([&](LoadedConfig& loaded) { make_training_programs(loaded, host, ranks); });
+  // One rank, and as many as there are micro-batches: an optimiser's step on a share of a tensor may be another function
+  // than on the whole of it.
+  for (const std::int64_t ranks : std::set<std::int64_t>{1, described.config.train.micro_batches}) {
+    stage([&](LoadedConfig& loaded) { make_training_programs(loaded, host, static_cast<int>(ranks)); });
+  }
   stage([&](LoadedConfig& loaded) { make_scoring_programs(loaded, host); });
   if (described.config.ttt) stage([&](LoadedConfig& loaded) { make_ttt_programs(loaded, host); });
 }
@@ -151,11 +138,7 @@ void run(KernelArguments& arguments) {
   for (const std::string& config : arguments.configs) {
     compile(arguments, config, file.path().string(), host);
   }
-  file.publish(arguments.out, [&] {
-    std::error_code failed;
-    std::filesystem::rename(file.path(), arguments.out, failed);
-    if (failed) throw run_error("'{}' cannot be written: {}.", arguments.out, failed.message());
-  });
+  file.publish(arguments.out);
   fmt::print("{}: {} bytes\n", arguments.out, std::filesystem::file_size(arguments.out));
 }
 
@@ -173,10 +156,6 @@ void add_kernels_command(CLI::App& plugins) {
   command->add_option("--out", arguments->out, "The file to write: backend.kernel_file of runs")
       ->required()
       ->type_name("FILE");
-  command
-      ->add_option("--ranks", arguments->ranks,
-                   "Ranks that share a step; without it one rank, and also train.micro_batches ranks")
-      ->type_name("NUMBER");
   command->callback([arguments] { run(*arguments); });
 }
 

@@ -11,7 +11,7 @@
 #include "launch/built_from.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "launch/commands/run_results.h"
+#include "launch/commands/trial.h"
 #include "launch/program_parts.h"
 
 namespace mulligan {

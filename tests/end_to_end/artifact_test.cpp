@@ -97,7 +97,10 @@ TEST_F(ArtifactRun, ItsConfigurationCanNeitherNameLibrariesNorReadFiles) {
     return sentence_of([&] { score(file); });
   };
   EXPECT_TRUE(contains(refused("extends = \"/etc/passwd\"\n" + own), "may not extend"));
-  EXPECT_TRUE(contains(refused(own + "\n[loss.x]\npath = \"/tmp/evil.so\"\n"), "may not name a library"));
+  artifact.configuration = own;
+  artifact.configuration.replace(own.find("[backend]\n"), 10, "[backend]\npath = \"/tmp/evil.so\"\n");
+  write_file_atomically(file, serialize_artifact(artifact, Compression::zlib));
+  EXPECT_NO_THROW(score(file)) << "the user's own plugin of that name scores it";
   EXPECT_TRUE(contains(refused("]]]"), "cannot use"));
   std::string wider = own;
   wider.replace(wider.find("mlp_hidden = 64"), 15, "mlp_hidden = 96");

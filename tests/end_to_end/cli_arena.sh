@@ -97,28 +97,7 @@ check_refused "a step that was not validated" 3 "was not validated at step 4" \
 printf 'code\n====\nstep:5/5 val_loss:3.27900 val_ema_loss:3.27500 train_time:1s\n' >published.txt
 check_refused "a log above the limit" 1 "no result by the rule" stats arena --logs published.txt
 
-# The same in one command, which trains what is not trained yet.
-result=(record arena.toml --track optimization --seeds 1,2,3 --runs runs/record --quiet "${few[@]}" --set train.steps=20
-  --set train.validate_at='[3]')
-see "a record of this track is decided" 0 "$mulligan" "${result[@]}" --json record.json
-check_contains "as the runs by themselves are" "ACCEPT: $(json arena.json step) steps" "$seen"
-check_equal "with the same weights" "$(scored result/2)" "$(scored record/seed_2)"
-check_equal "with the same figures" "$(json arena.json mean)" "$(json record.json mean)"
-check_contains "nothing is trained twice, and the old result is no better than itself" "NOT SHOWN to be better" \
-  "$("$mulligan" "${result[@]}" --reference runs/result/1 runs/result/2 runs/result/3)"
-check_equal "each seed was trained once" 1 "$(grep -c '^== seed 1, training' runs/record/train_seed1.log)"
-check "by two ranks it is decided, too" "$mulligan" "${result[@]/runs\/record/runs/two}" --ranks 2 --json two.json
-check_equal "at the same step" "$(json arena.json step)" "$(json two.json step)"
-check_true "with the same mean within 1e-4 nats" "($(json arena.json mean) - $(json two.json mean))^2 < 1e-8"
-check_refused "other settings in the same folder" 2 "holds a run of other settings" "${result[@]}" --set train.steps=21
-check_refused "a seed that is left out" 2 "seed_3' is a finished run of the same settings" "${result[@]/1,2,3/1,2}"
-check_refused "a folder for a submission" 2 "makes no submission; leave --out out" "${result[@]}" --out submission
-check_refused "the words of a submission" 2 "leave --blurb out" "${result[@]}" --blurb better
-check_refused "the source of a submission" 2 "leave --source out" "${result[@]}" --source configs
-check_refused "a rule of one's own" 2 "leave --alpha out" "${result[@]}" --alpha 0.2
-check_refused "a record without seeds" 2 "needs --seeds" record arena.toml --track optimization
-check_refused "figures of a submission" 2 "--json is of --verify and --track optimization" record arena.toml --json a.json \
-  --seeds 1 --out a --author a --github-id a --name a
+check_refused "a seed that is left out" 2 "3' is a finished run of the same settings" stats arena runs/result/1 runs/result/2
 
 # Drawn otherwise; what ends too soon.
 check_refused "rows are not written on the command line" 2 "'init.values' must be written as rows [[init.values]]" \

@@ -13,9 +13,7 @@ check_contains "origin of a key: file and line" "pr1886.toml:" "$(grep '^layers 
 check_contains "keys of plugins with their defaults" "iterations = 5" "$(cat resolved.toml)"
 check_equal "printing and reading back changes nothing" "train.steps: 0 -> 7" "$("$mulligan" config diff "$record" resolved.toml)"
 
-check_equal "docs/configuration.md is what the program prints" "" \
-  "$(diff "$root/docs/configuration.md" <("$mulligan" config docs) | head -n 5)"
-check_equal "docs/commands.md and docs/plugin_keys.md, too" "" "$("$root/launch/site/references" "$mulligan" --check 2>&1)"
+check_equal "docs/commands.md and docs/plugin_keys.md are what the program prints" "" "$("$root/launch/site/references" "$mulligan" --check 2>&1)"
 
 printf 'extends = "%s"\n[model]\nlayers = 8\n' "$quickstart" >variant.toml
 check_contains "a variant extends a base" "model.layers: 6 -> 8" "$("$mulligan" config diff "$quickstart" variant.toml)"

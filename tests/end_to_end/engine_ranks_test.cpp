@@ -259,7 +259,7 @@ TEST(EngineRanks, EvaluationWeightsOfSlicesAreThoseOfTheWhole) {
 TEST(EngineRanks, WeightsAheadAtRestAndTheirAverageAreTheSameOnAnyNumber) {
   const Overrides around =
       with(with(base, world_mode), {"wrapper.plugin=ema_nesterov", "wrapper.from_step=1", "wrapper.decay=0.5",
-                                    "ema.tau=3", "ema.from_step=2", "ema.blend=0.6",
+                                    "ema.decay=0.67", "ema.from_step=2", "ema.blend=0.6",
                                     "ema.exclude=[\"tok_emb.weight\"]", "parameters.1.master_dtype=bf16"});
   for (const Overrides& communication : {Overrides{}, cut, owned}) {
     const Outcome alone = train(1, with(around, communication), 4);

@@ -79,7 +79,7 @@ Overrides looking_ahead() {
   return {"train.steps=20",         "wrapper.plugin=ema_nesterov",
           "wrapper.from_step=3",    "wrapper.until_step=14",
           "wrapper.decay=0.8",      "wrapper.rate_of=rest",
-          "schedule.plugin=cosine", "ema.tau=4",
+          "schedule.plugin=cosine", "ema.decay=0.75",
           "ema.from_step=10",       "ema.until_step=18",
           "ema.blend=0.6",          "ema.exclude=[\"tok_emb.*\"]"};
 }
@@ -118,7 +118,8 @@ TEST(Wrapper, WhatCannotBeDoneIsRefused) {
   EXPECT_TRUE(contains(refusal(with(schedule_free(), wrapped)), "[wrapper]: it says what is scored"));
   EXPECT_TRUE(
       contains(refusal(with(schedule_free(), {"ema.decay=0.9"})), "[ema]: decay is 0.9, but an optimiser"));
-  EXPECT_TRUE(contains(refusal({"ema.tau=4", "ema.exclude=[\"head.*\"]"}), "which matches no parameter"));
+  EXPECT_TRUE(
+      contains(refusal({"ema.decay=0.75", "ema.exclude=[\"head.*\"]"}), "which matches no parameter"));
 }
 
 // An average that has not begun leaves the weights to be scored; one that follows in an instant is the weights.
@@ -126,13 +127,13 @@ TEST(LateAverage, IsTheWeightsUntilItBegins) {
   const Overrides steps = {"train.steps=8"};
   const RunResult plain = tiny().train(steps);
   for (const Overrides& late :
-       {Overrides{"ema.tau=4", "ema.from_step=9"}, Overrides{"ema.tau=4", "ema.from_step=8"},
-        Overrides{"ema.tau=4", "ema.blend=0.0"}, Overrides{"ema.tau=4", "ema.exclude=[\"*\"]"}}) {
+       {Overrides{"ema.decay=0.75", "ema.from_step=9"}, Overrides{"ema.decay=0.75", "ema.from_step=8"},
+        Overrides{"ema.decay=0.75", "ema.blend=0.0"}, Overrides{"ema.decay=0.75", "ema.exclude=[\"*\"]"}}) {
     const RunResult result = tiny().train(with(steps, late));
     EXPECT_EQ(result.validation->val_loss_nats, plain.validation->val_loss_nats) << late.back();
   }
-  const RunResult blended = tiny().train(with(steps, {"ema.tau=4", "ema.from_step=3", "ema.blend=0.6"})),
-                  whole = tiny().train(with(steps, {"ema.tau=4", "ema.from_step=3"}));
+  const RunResult blended = tiny().train(with(steps, {"ema.decay=0.75", "ema.from_step=3", "ema.blend=0.6"})),
+                  whole = tiny().train(with(steps, {"ema.decay=0.75", "ema.from_step=3"}));
   EXPECT_NE(blended.validation->val_loss_nats, plain.validation->val_loss_nats);
   EXPECT_NE(blended.validation->val_loss_nats, whole.validation->val_loss_nats);
 }
@@ -140,7 +141,7 @@ TEST(LateAverage, IsTheWeightsUntilItBegins) {
 // What every update follows is what it was before there were other averages.
 TEST(LateAverage, OfAllUpdatesIsThePlainOne) {
   const RunResult plain = tiny().train({"train.steps=8", "ema.decay=0.75"}),
-                  blended = tiny().train({"train.steps=8", "ema.tau=4", "ema.until_step=99"});
+                  blended = tiny().train({"train.steps=8", "ema.decay=0.75", "ema.until_step=99"});
   EXPECT_NEAR(plain.validation->val_loss_nats, blended.validation->val_loss_nats, 1e-5);
 }
 

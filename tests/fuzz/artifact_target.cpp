@@ -101,7 +101,7 @@ void artifact(std::string_view input) {
   }
   // What scoring does before it takes memory for the model.
   unless_refused([&] {
-    require_model(*read, parse_stored_config(read->configuration, "fuzz").config.model, "fuzz");
+    require_model(*read, parse_saved_config(read->configuration, "fuzz").config.model, "fuzz");
     return true;
   });
 }

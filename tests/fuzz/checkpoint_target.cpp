@@ -52,7 +52,7 @@ void continue_from(const CheckpointManifest& manifest, const std::filesystem::pa
   account.last_steps();
   account.inconsistency();
   account.add(account.step_last(), 3.0, 1, "plain");
-  unless_refused([&] { return parse_stored_config(manifest.config, "checkpoint").file; });
+  unless_refused([&] { return parse_saved_config(manifest.config, "checkpoint").file; });
   unless_refused([&] {
     Loader loader({.shards = {shard}, .row_tokens = 3, .parts = {}});
     LoaderPosition position = manifest.data.position;

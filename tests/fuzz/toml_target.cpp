@@ -13,7 +13,7 @@ void toml(std::string_view input) {
   std::istringstream lines{std::string(input)};
   for (std::string line; std::getline(lines, line);) overrides.push_back(line);
 
-  unless_refused([&] { return parse_stored_config(text, "stored.toml"); });
+  unless_refused([&] { return parse_saved_config(text, "stored.toml"); });
   const auto loaded =
       unless_refused([&] { return parse_run_config(text, "/nonexistent/run.toml", overrides); });
   if (!loaded) return;

@@ -88,8 +88,8 @@ inline std::string result_46(const nlohmann::json& rates, const std::string& set
       "[wrapper]\nplugin = \"ema_nesterov\"\nrate_of = \"embed\"\nfrom_step = {}\nuntil_step = {}\n",
       number("prefill"), number("rest"));
   text += fmt::format(
-      "[ema]\ntau = {}\nfrom_step = {}\nuntil_step = {}\nblend = 0.6\nexclude = [\"embed.weight\"]\n",
-      number("tail average tau"), std::floor(number(", steps")), number("\\(end"));
+      "[ema]\ndecay = {:.17g}\nfrom_step = {}\nuntil_step = {}\nblend = 0.6\nexclude = [\"embed.weight\"]\n",
+      1 - 1 / number("tail average tau"), std::floor(number(", steps")), number("\\(end"));
   return text + R"(
 [[parameters]]
 match = "*.gains"

@@ -126,7 +126,7 @@ TEST(ArenaWrapperBySteps, WhatBecomesOfTheTailAverage) {
   const std::vector<std::int32_t> steps = fixture.ints("sota.step"),
                                   stored = fixture.ints("sota.tail_ema_updates");
   EmaConfig ema;  // spec 5.6
-  ema.tau = 150, ema.from_step = 2400, ema.until_step = 2900, ema.blend = 0.6;
+  ema.from_step = 2400, ema.until_step = 2900, ema.blend = 0.6;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const AverageStep step = average_step(ema, steps[i] + 1);
     EXPECT_EQ(step == AverageStep::begins    ? 1

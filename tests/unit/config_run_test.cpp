@@ -76,14 +76,6 @@ TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
   EXPECT_TRUE(contains(refused, "leave it \"width\""));
 }
 
-// Keys of other trainers are not slips of the pen: no name here is near them.
-TEST(ConfigRun, KeysOfOtherTrainersAreTranslated) {
-  EXPECT_TRUE(contains(refusal({"train.learning_rate=1"}),
-                       "unknown key 'train.learning_rate'; here it is optimizer.NAME.lr"));
-  EXPECT_TRUE(contains(refusal({"model.n_layer=3"}), "here it is model.layers."));
-  EXPECT_TRUE(contains(refusal({"train.stepss=3"}), "did you mean 'train.steps'?"));
-}
-
 TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {
   const LoadedConfig loaded = load({},
                                    "[optimizer.own]\nplugin = 'muon'\nlr = 0.5\nmomentum = "
@@ -144,121 +136,81 @@ TEST(ConfigRun, ParameterRowsKeepTheirOrderAndOrigin) {
 }
 
 TEST(ConfigRun, UnknownKeysAreFoundInEveryKindOfTable) {
-  const auto with = [](const std::string& more) { return error_of([&] { load({}, more); }); };
-  EXPECT_EQ(with("[modle]\nlayers = 1\n"),
-            "conf/small.toml:20: unknown key 'modle.layers'; did you mean 'model.layers'?");
-  EXPECT_EQ(with("[optimiser.x]\nlr = 1\n"),
-            "conf/small.toml:20: unknown key 'optimiser.x.lr'; did you mean 'optimizer'?");
-  EXPECT_EQ(with("[model.loop]\nfrist = 1\n"),
-            "conf/small.toml:20: unknown key 'model.loop.frist'; did you mean 'model.loop.first'?");
-  EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\noptimizr = 'all'\n"),
-            "conf/small.toml:21: unknown key 'parameters.optimizr'; did you mean 'parameters.optimizer'?");
-  EXPECT_EQ(with("[[parameters]]\nmatch = 'x'\n"),
-            "conf/small.toml:19: the required key 'parameters.optimizer' "
-            "is missing (NAME of the [optimizer.NAME] that updates them; "
-            "none = they keep their initial values); set it to a string.");
+  for (
+      const auto& [more, said] : std::vector<std::pair<std::string, std::string>>{
+          {"[modle]\nlayers = 1\n",
+           "conf/small.toml:20: unknown key 'modle.layers'; did you mean 'model.layers'?"},
+          {"[optimiser.x]\nlr = 1\n", "unknown key 'optimiser.x.lr'; did you mean 'optimizer'?"},
+          {"[model.loop]\nfrist = 1\n", "unknown key 'model.loop.frist'; did you mean 'model.loop.first'?"},
+          {"[[parameters]]\nmatch = 'x'\noptimizr = 'all'\n", "did you mean 'parameters.optimizer'?"},
+          {"[[parameters]]\nmatch = 'x'\n",
+           "conf/small.toml:19: the required key 'parameters.optimizer' is missing (NAME of the [optimizer.NAME]"}})
+    EXPECT_TRUE(contains(error_of([&] { load({}, more); }), said));
 }
 
-TEST(ConfigRun, MisshapenOptimizerAndParameterTables) {
-  EXPECT_EQ(refusal({"optimizer.lr=1"}),
-            "--set: 'optimizer.lr' stands directly in [optimizer]; put it into a table [optimizer.NAME].");
-  EXPECT_EQ(refusal({"optimizer=adamw"}), "--set: 'optimizer' must be written as tables [optimizer.NAME].");
-  EXPECT_EQ(refusal({"parameters=1"}), "--set: 'parameters' must be written as rows [[parameters]].");
-  EXPECT_EQ(
-      refusal({"optimizer.all.schedule=cosine"}),
-      "--set: 'optimizer.all.schedule' must be a table, not \"cosine\"; write [optimizer.all.schedule].");
-  EXPECT_EQ(refusal({"optimizer.b.plugin=sgd"}),
-            "conf/small.toml: the required key 'optimizer.b.lr' is missing (base learning rate, multiplied "
-            "by the schedule and by a parameter row's lr_multiplier); set it to a number.");
+// Settings that break a rule between keys, and what is said of it.
+TEST(ConfigRun, RulesBetweenKeys) {
+  using Rule = std::pair<std::vector<std::string>, std::string>;
+  for (
+      const auto& [sets, said] : std::vector<Rule>{
+          {{"optimizer.lr=1"},
+           "'optimizer.lr' stands directly in [optimizer]; put it into a table [optimizer.NAME]."},
+          {{"optimizer=adamw"}, "--set: 'optimizer' must be written as tables [optimizer.NAME]."},
+          {{"parameters=1"}, "--set: 'parameters' must be written as rows [[parameters]]."},
+          {{"optimizer.all.schedule=cosine"}, "'optimizer.all.schedule' must be a table, not \"cosine\""},
+          {{"optimizer.b.plugin=sgd"}, "conf/small.toml: the required key 'optimizer.b.lr' is missing"},
+          {{"parameters.0.optimizer=nobody"}, "\"nobody\" names no [optimizer.NAME] table; there are: all;"},
+          {{"model.heads=5"},
+           "'model.width' (conf/small.toml:8) is 32, but 'model.heads' (--set) times 'model.head_width' (derived) is "
+           "30; choose a width that is heads * head_width."},
+          {{"model.kv_heads=3"}, "is 4, which 'model.kv_heads' (--set) = 3 does not divide"},
+          {{"model.width=12"}, "'model.head_width' (derived) is 3, but must be even"},
+          {{"model.rope.dims=3"}, "is 3, but must be even and at most 'model.head_width' (derived) = 8."},
+          {{"model.rope.dims=10"}, "is 10, but must be even and at most 'model.head_width' (derived) = 8."},
+          {{"model.xsa_last_layers=5"},
+           "is 5, but there are only 'model.layers' (conf/small.toml:7) = 4 layers"},
+          {{"model.loop.extra_passes=1", "model.loop.first=2", "model.loop.last=4"},
+           "(--set) = 2 to 'model.loop.last' (--set) = 4 does not lie in the layers 0 to 3"},
+          {{"model.loop.extra_passes=1", "model.loop.first=2"}, "the loop"},
+          {{"model.lanes.parallel_start=4"},
+           "is 4, but the last layer of 'model.layers' (conf/small.toml:7) is 3"},
+          {{"model.skip_weights=false"},
+           "'model.skip_gates' (default) is on, but 'model.skip_weights' (--set) is off"},
+          {{"train.micro_batches=3"}, "is 256, which 'train.micro_batches' (--set) = 3 does not divide"},
+          {{"train.tokens_per_step=4294967296", "train.micro_batches=2"},
+           "rows of more than 16777216 tokens each"},
+          {{"train.steps=0"}, "'train.budget_seconds' (default) and 'train.steps' (--set) are both 0"},
+          {{"train.budget_seconds=2", "train.reserve_seconds=2"},
+           "must be less than 'train.budget_seconds' (--set) = 2."},
+          {{"eval.mode=sliding", "eval.sequence_length=32"},
+           "'eval.stride' (default) is 64, but a window has only"},
+          {{"eval.shares=8", "eval.mode=sliding"}, "windows are not cut into shares; leave it out."},
+          {{"eval.shares=8", "eval.drop_remainder=true"}, "which cuts the text by the number of ranks"},
+          {{"ema.from_step=3"}, "but 'ema.decay' (default) is 0, so there is none; set it."},
+          {{"ema.decay=0.9", "ema.from_step=3", "ema.until_step=3"},
+           "begins after update 'ema.from_step' (--set) = 3"}})
+    EXPECT_TRUE(contains(refusal(sets), said));
 }
 
-TEST(ConfigRun, RulesBetweenModelKeys) {
-  EXPECT_EQ(refusal({"model.heads=5"}),
-            "'model.width' (conf/small.toml:8) is 32, but 'model.heads' (--set) times 'model.head_width' "
-            "(derived) is 30; choose a width that is heads * head_width.");
-  EXPECT_EQ(refusal({"model.kv_heads=3"}),
-            "'model.heads' (conf/small.toml:9) is 4, which 'model.kv_heads' (--set) = 3 does not divide; "
-            "choose a divisor of the query heads.");
-  EXPECT_EQ(refusal({"model.width=12"}),
-            "'model.head_width' (derived) is 3, but must be even, since RoPE rotates pairs of dimensions.");
-  for (const std::string dims : {"3", "10"}) {
-    EXPECT_EQ(refusal({"model.rope.dims=" + dims}),
-              "'model.rope.dims' (--set) is " + dims +
-                  ", but must be even and at most 'model.head_width' (derived) = 8.");
-  }
-  EXPECT_EQ(refusal({"model.xsa_last_layers=5"}),
-            "'model.xsa_last_layers' (--set) is 5, but there are only 'model.layers' (conf/small.toml:7) = 4 "
-            "layers; use -1 for all.");
-  EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2", "model.loop.last=4"}),
-            "the loop from 'model.loop.first' (--set) = 2 to 'model.loop.last' (--set) = 4 does not lie in "
-            "the layers 0 to 3 "
-            "of 'model.layers' (conf/small.toml:7); correct the range or set model.loop.extra_passes = 0.");
-  EXPECT_EQ(refusal({"model.loop.extra_passes=1", "model.loop.first=2"}).substr(0, 8), "the loop");
-  EXPECT_EQ(refusal({"model.lanes.parallel_start=4"}),
-            "'model.lanes.parallel_start' (--set) is 4, but the last layer of 'model.layers' "
-            "(conf/small.toml:7) is 3; choose an earlier layer, or 0 for no lanes.");
-  EXPECT_EQ(refusal({"model.skip_weights=false"}),
-            "'model.skip_gates' (default) is on, but 'model.skip_weights' (--set) is off, so there is "
-            "nothing to gate; set model.skip_gates = false.");
-}
-
-TEST(ConfigRun, RulesBetweenTrainingKeys) {
-  EXPECT_EQ(refusal({"train.micro_batches=3"}),
-            "'train.tokens_per_step' (conf/small.toml:12) is 256, which 'train.micro_batches' (--set) = 3 "
-            "does not divide; each micro-batch needs a whole number of tokens.");
-  EXPECT_EQ(
-      refusal({"train.tokens_per_step=4294967296", "train.micro_batches=2"}),
-      "'train.tokens_per_step' (--set) is 4294967296, in 'train.micro_batches' (--set) = 2 rows of more than "
-      "16777216 tokens each; set more micro-batches.");
-  EXPECT_EQ(refusal({"train.steps=0"}),
-            "'train.budget_seconds' (default) and 'train.steps' (--set) are both 0, so training would never "
-            "end; set one of them.");
-  EXPECT_EQ(
-      refusal({"train.budget_seconds=2", "train.reserve_seconds=2"}),
-      "'train.reserve_seconds' (--set) is 2, but must be less than 'train.budget_seconds' (--set) = 2.");
-  EXPECT_EQ(refusal({"eval.mode=sliding", "eval.sequence_length=32"}),
-            "'eval.stride' (default) is 64, but a window has only 'eval.sequence_length' (--set) = 32 "
-            "tokens, so some would never be scored.");
-  EXPECT_EQ(
-      refusal({"eval.shares=8", "eval.mode=sliding"}),
-      "'eval.shares' (--set) is 8, but 'eval.mode' (--set) is \"sliding\", and windows are not cut into "
-      "shares; leave it out.");
-  EXPECT_EQ(refusal({"eval.shares=8", "eval.drop_remainder=true"}),
-            "'eval.shares' (--set) is 8, but 'eval.drop_remainder' (--set) is on, which cuts the text by the "
-            "number of ranks; leave one of them out.");
-  EXPECT_EQ(
-      refusal({"parameters.0.optimizer=nobody"}),
-      "--set: optimizer = \"nobody\" names no [optimizer.NAME] table; there are: all; \"none\" excludes "
-      "parameters from training.");
-}
-
-TEST(ConfigRun, RulesOfAnAverage) {
-  EXPECT_EQ(refusal({"ema.tau=1"}),
-            "'ema.tau' (--set) is 1, but an average of one step is the weights; choose more than 1.");
-  EXPECT_EQ(
-      refusal({"ema.tau=4", "ema.decay=0.9"}),
-      "'ema.tau' (--set) is 4, but 'ema.decay' (--set) also sets the decay of the average; leave one of them "
-      "out.");
-  EXPECT_EQ(
-      refusal({"ema.from_step=3"}),
-      "[ema] has settings of an average, but 'ema.tau' (default) and 'ema.decay' (default) are 0, so there "
-      "is none; set one.");
-  EXPECT_EQ(
-      refusal({"ema.tau=4", "ema.from_step=3", "ema.until_step=3"}),
-      "'ema.until_step' (--set) is 3, but the average begins after update 'ema.from_step' (--set) = 3; choose a "
-      "later one.");
+TEST(ConfigRun, AnAverageMayBegin) {
   const std::string emptied = "\n[[phase]]\nuntil_steps = 2\n[[phase]]\nreset_optimizer = true\n";
   EXPECT_TRUE(contains(error_of([&] {
-                         load({"ema.tau=4", "ema.from_step=3"}, emptied);
+                         load({"ema.decay=0.75", "ema.from_step=3"}, emptied);
                        }),
                        "resets the optimisers"));
-  const LoadedConfig late = load({"ema.tau=4", "ema.from_step=3"});
-  EXPECT_EQ(late.config.ema.decay, 0.75);
+  const LoadedConfig late = load({"ema.decay=0.75", "ema.from_step=3"});
   EXPECT_TRUE(blends_scores(late.config));
   EXPECT_FALSE(scores_averages(late.config));
-  // What is printed is read again as the same.
-  EXPECT_EQ(parse_run_config(print_resolved(late), "again.toml").config.ema.decay, 0.75);
   EXPECT_TRUE(scores_averages(load({"ema.decay=0.9"}).config));
+}
+
+TEST(ConfigRun, MicroBatchesOfRanksAreNotBlamedOnTheUser) {
+  const TemporaryFolder place;
+  const std::string file = place.write("run.toml", kSmallConfig);
+  const std::string sentence = error_of([&] { load_run_config(file, {}, std::vector{for_ranks(7)}); });
+  EXPECT_TRUE(contains(sentence, "'train.micro_batches' (derived from the number of ranks)"));
+  const LoadedConfig loaded = load_run_config(file, {}, std::vector{for_ranks(1)});
+  EXPECT_EQ(loaded.config.train.micro_batches, 1);
 }
 
 TEST(ConfigRun, AWrapperIsAPluginTable) {
@@ -271,13 +223,10 @@ TEST(ConfigRun, AWrapperIsAPluginTable) {
 
 TEST(ConfigRun, ARunNeedsAnOptimizerAndAParameterRow) {
   const std::string text = kSmallConfig;
-  const std::string no_rows = text.substr(0, text.find("[[parameters]]"));
-  const std::string neither = text.substr(0, text.find("[optimizer.all]"));
-  EXPECT_EQ(error_of([&] { parse_run_config(no_rows, "x.toml"); }),
-            "x.toml: there is no [[parameters]] row; add one with match = \"*\" and optimizer = \"all\".");
-  EXPECT_EQ(error_of([&] { parse_run_config(neither, "x.toml"); }),
-            "x.toml: there is no [optimizer.NAME] table; add one, for example [optimizer.all] with plugin = "
-            "\"adamw\" and lr = 0.001.");
+  for (const auto& [table, said] : {std::pair{"[[parameters]]", "there is no [[parameters]] row; add one"},
+                                    {"[optimizer.all]", "there is no [optimizer.NAME] table; add one"}})
+    EXPECT_TRUE(
+        contains(error_of([&] { parse_run_config(text.substr(0, text.find(table)), "x.toml"); }), said));
 }
 
 TEST(ConfigReport, EveryKeyIsPrintedWithItsOrigin) {
@@ -340,15 +289,12 @@ TEST(ConfigParameterTable, RowsThatTakeNothingAndParametersWithoutARowAreRefused
   const auto refused = [](const std::vector<std::string>& patterns) {
     return error_of([&] { resolve_parameter_table(kNames, rows(patterns)); });
   };
-  EXPECT_EQ(refused({"tok_embedding", "*"}),
-            "x.toml:1: the parameter row with match = \"tok_embedding\" "
-            "matches no parameter; 'mulligan train --dry-run' lists their names.");
-  EXPECT_EQ(refused({"*", "*_bank"}),
-            "x.toml:2: the parameter row with match = \"*_bank\" takes no parameter, since "
-            "the row \"*\" (x.toml:1) before it takes 'qo_bank'; move it up or remove it.");
-  EXPECT_EQ(refused({"tok_emb*", "*_bank"}),
-            "x.toml:2: the parameter 'blocks.0.attn_scale' is matched by no row of [[parameters]]; add a row "
-            "for it, or a last row with match = \"*\".");
+  EXPECT_TRUE(
+      contains(refused({"tok_embedding", "*"}), "x.toml:1:", "\"tok_embedding\" matches no parameter"));
+  EXPECT_TRUE(contains(refused({"*", "*_bank"}),
+                       "x.toml:2:", "since the row \"*\" (x.toml:1) before it takes 'qo_bank'"));
+  EXPECT_TRUE(contains(refused({"tok_emb*", "*_bank"}),
+                       "'blocks.0.attn_scale' is matched by no row of [[parameters]]"));
 }
 
 }  // namespace

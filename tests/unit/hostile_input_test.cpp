@@ -150,7 +150,7 @@ TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
 TEST(HostileInput, AConfigurationHasAtMostAMegabyte) {
   std::string text;
   for (int i = 0; text.size() <= std::size_t{1} << 20; ++i) text += fmt::format("k{} = 1\n", i);
-  EXPECT_TRUE(refuses([&] { parse_stored_config(text, "x.toml"); }, "more than the 1048576"));
+  EXPECT_TRUE(refuses([&] { parse_saved_config(text, "x.toml"); }, "more than the 1048576"));
 }
 
 }  // namespace

@@ -162,8 +162,8 @@ TEST(PluginCheck, TheHiddenStatesGradientIsComparedToo) {
 TEST(PluginCheck, EveryShippedPluginPasses) {
   PluginHost& host = test_plugin_host();
   int plugins = 0;
-  for (const PluginHost::SearchedPlace& searched : host.search()) {
-    for (const std::filesystem::path& file : searched.files) {
+  for (const PluginPlace& place : host.search()) {
+    for (const std::filesystem::path& file : place.files) {
       const std::string name = plugin_name_of(file);
       // The cuda backend needs a device for its configuration, nccl one at all; they have tests of their own.
       if (name == "cuda" || name == "nccl") continue;

@@ -157,27 +157,6 @@ TEST(StopRequest, WithoutACommandThatSavesTheProcessEndsAndItsTemporariesGo) {
   EXPECT_TRUE(fs::exists(folder / "kept"));
 }
 
-// A command that is stopped after its output has its name may not be able to start again.
-TEST(StopRequest, WhatIsWrittenAndWholeIsNamed) {
-  const test_support::ScratchFolder folder;
-  const std::string sentence = last_words(folder, [&] {
-    take_over_signals();
-    TemporaryPath work(folder / "work");
-    fs::create_directories(work.path());
-    write_file_atomically(work.path() / "part", "text");
-    const fs::path whole = folder / "whole";
-    work.publish(whole, [&] { fs::rename(work.path(), whole); });
-    kill(getpid(), SIGTERM);
-    std::this_thread::sleep_for(std::chrono::seconds(10));
-  });
-  EXPECT_TRUE(fs::exists(folder / "whole" / "part"));
-  // Other tests of this process may have published before; the newest is named.
-  EXPECT_TRUE(
-      sentence.starts_with(fmt::format("mulligan: stopped by SIGTERM; '{}' ", (folder / "whole").string())))
-      << sentence;
-  EXPECT_NE(sentence.find("whole; nothing half-done is left.\n"), std::string::npos) << sentence;
-}
-
 TEST(StopRequest, APublishingThatFailsLeavesThePathTemporary) {
   const test_support::ScratchFolder folder;
   {

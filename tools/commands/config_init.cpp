@@ -25,7 +25,7 @@ struct InitArguments {
   std::string file = "run.toml";
   std::string data;
   double seconds = 300;
-  std::string family = "record", backend = "cpu";
+  std::string backend = "cpu";
   bool overwrite = false;
 };
 
@@ -64,30 +64,15 @@ StartData look_at(const fs::path& folder) {
   return {"data" / name, folder, vocabulary_for(bytes)};
 }
 
-// Sizes that the backend trains well: small ones for a CPU, wider ones for a GPU.
-struct StartSizes {
-  int layers, width, heads, kv_heads, mlp_hidden;  // the last of the family qwen2 alone
-  int tokens_per_step, sequence_length;
-  const char* note;
-};
-
-StartSizes sizes_for(const std::string& backend) {
-  if (backend == "cuda")
-    return {6, 512, 8, 4, 1376, 65536, 1024, "for one GPU; more layers and width learn more"};
-  return {6,   128,  4,   2,
-          352, 2048, 512, "about a million parameters; more layers and width learn more, slowly"};
-}
-
 std::string configuration(const InitArguments& arguments, const StartData& data) {
   const std::string file = arguments.file;
   const std::string run = "runs/" + fs::path(file).stem().string();
   const std::string folder = data.prepared.string();
-  const bool qwen2 = arguments.family == "qwen2", cuda = arguments.backend == "cuda";
-  const StartSizes size = sizes_for(arguments.backend);
-  std::string text = fmt::format(
+  const bool cuda = arguments.backend == "cuda";
+  return fmt::format(
       R"(# A starter configuration, made by `mulligan config init`. What does not stand here is the base's:
 # `mulligan config print {}` shows every key with its value, its origin and its range.
-extends = "mulligan:{}"        # also the path of a file of your own; the run directory is {}
+extends = "mulligan:quickstart"        # also the path of a file of your own; the run directory is {}
 {}
 [data]
 train = {}
@@ -97,35 +82,29 @@ exact_vocabulary = true                # a tokenizer of another size is refused
 
 [model]                                # {}
 vocabulary = {}                      # pieces of the tokenizer
-layers = {}
-width = {}
-)",
-      printable(shell_quoted(file)), qwen2 ? "qwen2" : "quickstart", printable(run),
-      cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "", toml_quoted(folder + "/*_train_*.bin"),
-      toml_quoted(folder + "/*_val_*.bin"), toml_quoted(folder + "/tokenizer.model"), size.note,
-      data.vocabulary, size.layers, size.width);
-  if (cuda) text += fmt::format("heads = {}\nkv_heads = {}\n", size.heads, size.kv_heads);
-  if (cuda && qwen2) text += fmt::format("mlp_hidden = {}\n", size.mlp_hidden);
-  text += fmt::format(
-      R"(
+layers = 6
+{}
 [train]
 budget_seconds = {:.1f}                 # of training; validation does not count
-tokens_per_step = {}
-{}log_every = {}
-validations = 6                        # on the way, at equal shares of the budget
+{}validations = 6                        # on the way, at equal shares of the budget
 
 [metrics]
 tensorboard = true                     # tensorboard --logdir {}
+{}
+[ledger]                               # limits of the result, 0 = none
+train_seconds = 0.0
+eval_seconds = 0.0
+artifact_bytes = 0
 )",
-      arguments.seconds, size.tokens_per_step,
-      cuda ? fmt::format("sequence_length = {}\ncompute_dtype = \"bf16\"\n", size.sequence_length) : "",
-      cuda ? 50 : 10, printable(shell_quoted(run)));
-  if (cuda) text += fmt::format("\n[eval]\nsequence_length = {}\n", size.sequence_length);
-  if (!qwen2)
-    text +=
-        "\n[ledger]                               # limits of the result, 0 = none\ntrain_seconds = "
-        "0.0\neval_seconds = 0.0\nartifact_bytes = 0\n";
-  return text;
+      printable(shell_quoted(file)), printable(run), cuda ? "\n[backend]\nplugin = \"cuda\"\n" : "",
+      toml_quoted(folder + "/*_train_*.bin"), toml_quoted(folder + "/*_val_*.bin"),
+      toml_quoted(folder + "/tokenizer.model"),
+      cuda ? "for one GPU; more layers and width learn more"
+           : "about a million parameters; more layers and width learn more, slowly",
+      data.vocabulary, cuda ? "width = 512\nheads = 8\nkv_heads = 4\n" : "width = 128\n", arguments.seconds,
+      cuda ? "tokens_per_step = 65536\nsequence_length = 1024\ncompute_dtype = \"bf16\"\nlog_every = 50\n"
+           : "tokens_per_step = 2048\nlog_every = 10\n",
+      printable(shell_quoted(run)), cuda ? "\n[eval]\nsequence_length = 1024\n" : "");
 }
 
 void init(const InitArguments& arguments) {
@@ -144,11 +123,8 @@ void init(const InitArguments& arguments) {
     fmt::print("  mulligan prepare {} --out {} --vocab-size {}\n", shell_path(data.text.string()),
                shell_quoted(data.prepared.string()), data.vocabulary);
   }
-  fmt::print("  mulligan train {}\n", shell_path(file.string()));
-  if (arguments.family == "record") {
-    fmt::print("  mulligan quantize {}\n  mulligan ttt {} --output {}\n", place,
-               shell_quoted(run + "/artifact.mulligan"), place);
-  }
+  fmt::print("  mulligan train {}\n  mulligan quantize {}\n  mulligan ttt {} --output {}\n",
+             shell_path(file.string()), place, shell_quoted(run + "/artifact.mulligan"), place);
   fmt::print("  mulligan generate {} --prompt \"Once\" --keep\n  mulligan report {}\n", place, place);
 }
 
@@ -167,13 +143,6 @@ void add_config_init_command(CLI::App& config) {
   command->add_option("--seconds", arguments->seconds, "Time to train")
       ->check(CLI::Range(1.0, 1e7))
       ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--family", arguments->family,
-          "record: the architecture of the challenge's records, small; qwen2: a small Qwen2 (docs/qwen2.md)")
-      ->check(CLI::IsMember({"record", "qwen2"}))
-      ->type_name("NAME")
       ->capture_default_str();
   command
       ->add_option("--backend", arguments->backend,

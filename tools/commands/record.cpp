@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -12,7 +13,6 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/json_file.h"
 #include "framework/core/printable.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
@@ -23,8 +23,6 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "tools/commands/record_parts.h"
-#include "tools/commands/score_words.h"
-#include "tools/commands/tool_commands.h"
 #include "tools/record/make_submission.h"
 #include "tools/report_page/run_record.h"
 
@@ -68,10 +66,7 @@ void require_arguments(const RecordArguments& arguments) {
   require(!arguments.about.name.empty(), "--name");
   require_seeds(arguments);
   if (!arguments.json.empty())
-    throw config_error("--json is of --verify and --track {}; a submission has a submission.json.",
-                       arena_record_track);
-  if (!arguments.reference.empty() && arguments.comparison.name.empty())
-    throw config_error("--reference needs --reference-name, which says whose scores they are.");
+    throw config_error("--json is of --verify; a submission has a submission.json.");
   if (fs::exists(fs::symlink_status(folder_path(arguments.out)))) {
     throw config_error("'{}' exists; name a folder with --out that does not, or move it away.",
                        arguments.out);
@@ -119,13 +114,6 @@ class Record {
     require_kept(rules);
     options_.limits = loaded.config.ledger;
     options_.about.budgets = record::budgets_of(options_.limits, options_.about.track);
-    if (arguments_.reference.empty()) return;
-    if (arguments_.seeds.size() < 2)
-      throw config_error("--reference needs two seeds or more: one run has no variance.");
-    options_.comparison = arguments_.comparison;
-    options_.comparison->reference_bpb = read_scores(arguments_.reference, "ttt_bpb").bpb;
-    if (options_.comparison->paired && options_.comparison->reference_bpb.size() != arguments_.seeds.size())
-      throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
   }
 
   void make_run(const SeedRun& run) {
@@ -150,7 +138,7 @@ class Record {
     about.software = "mulligan " + version_text();
     options_.source_sha256 = built_from();
     about.command = process_command();
-    if (about.date.empty()) about.date = process_start_time().substr(0, 10);
+    about.date = process_start_time().substr(0, 10);
     options_.runs = runs_;
     options_.source = arguments_.source;
     options_.scoring = scoring_code(load(runs_.front()), host_);
@@ -164,7 +152,6 @@ class Record {
                  *result.eval_seconds);
     }
     fmt::print("mean            val_bpb {:.8f}\n", *made.val_bpb);
-    if (made.comparison) fmt::print("against {}: {}\n", made.comparison->name, made.comparison->decision);
     fmt::print("submission      '{}'\n", options_.out.string());
   }
 
@@ -176,54 +163,11 @@ class Record {
   record::SubmissionOptions options_;
 };
 
-// --track optimization: the runs of one result of the optimiser benchmark, and their decision. Trains the seeds that are not
-// trained yet and decides as `mulligan stats arena` does. Throws config_error where the folder holds runs of other settings or of
-// another program, what a training ended with, run_error where the result is rejected.
-void make_arena_record(RecordArguments options) {
-  PluginHost host = options.run.plugin_host();
-  set_micro_batches(options.run, options.ranks);
-  const fs::path folder = folder_of_runs(options.run, options.runs);
-  // Strict rules are the challenge's; [arena] has this benchmark's.
-  const RecordStages stages{options.run, options.ranks, ".", options.console, false};
-  std::vector<std::string> directories;
-  {
-    DirectoryLock lock(folder, "record");
-    require_one_program(folder);
-    for (const record::SeedRun& run : seed_runs(folder, options.seeds)) {
-      LoadedConfig loaded = stages.load(run);
-      resolve_run_plugins(loaded, host);
-      if (record::next_stage(run, config_digest(loaded), loaded.config.ledger) == record::SeedStage::train)
-        stages.make(record::SeedStage::train, run);
-      directories.push_back(run.directory.string());
-    }
-    throw_if_stopping();
-  }
-  decide_arena(directories, options.reference, options.json);
-}
-
-// A result of the optimiser benchmark has no submission that the other arguments would describe.
-void make_arena_result(const CLI::App& command, const RecordArguments& arguments) {
-  for (const char* option :
-       {"--out", "--artifacts", "--source", "--author", "--github-id", "--name", "--blurb", "--date",
-        "--hardware", "--reference-name", "--margin", "--alpha", "--paired"}) {
-    if (command.count(option) > 0)
-      throw config_error("--track {} makes no submission; leave {} out.", arena_record_track, option);
-  }
-  if (arguments.run.config.empty())
-    throw config_error("--track {} needs a configuration.", arena_record_track);
-  if (arguments.seeds.empty())
-    throw config_error("--track {} needs --seeds, such as --seeds 1,2,3.", arena_record_track);
-  require_seeds(arguments);
-  const StopSignals signals;
-  make_arena_record(arguments);
-}
-
-void run(const CLI::App& command, const RecordArguments& arguments) {
+void run(const RecordArguments& arguments) {
   if (arguments.rerun && arguments.verify.empty())
     throw config_error("--rerun needs --verify FOLDER, whose models are scored again.");
   if (!arguments.verify.empty()) return verify(arguments);
   require_one_process("record");
-  if (arguments.about.track == arena_record_track) return make_arena_result(command, arguments);
   require_arguments(arguments);
   const StopSignals signals;
   Record(arguments).make();
@@ -235,40 +179,14 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
   command.add_option("--github-id", about.github_id, "Author's GitHub account")->type_name("ID");
   command.add_option("--name", about.name, "Title of the submission")->type_name("TEXT");
   command.add_option("--blurb", about.blurb, "Description in one or more sentences")->type_name("TEXT");
-  command.add_option("--date", about.date, "Date of the submission; without it today")
-      ->type_name("YYYY-MM-DD");
   about.track = "non_record";
   command
-      .add_option(
-          "--track", about.track,
-          fmt::format(
-              "Budgets in addition to those of [ledger]: 10min_16mb has the challenge's. {}: a result of "
-              "the optimiser benchmark, decided as by stats arena, without a submission",
-              arena_record_track))
+      .add_option("--track", about.track,
+                  "Budgets in addition to those of [ledger]: 10min_16mb has the challenge's")
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--hardware", about.hardware, "Hardware of the runs; without it what the runs record")
       ->type_name("TEXT");
-}
-
-void declare_comparison(CLI::App& command, RecordArguments& arguments) {
-  record::Comparison& comparison = arguments.comparison;
-  command
-      .add_option(
-          "--reference", arguments.reference,
-          fmt::format(
-              "Run directories, submissions or bits per byte to compare with, as stats accept does; with "
-              "--track {} the runs of the old result",
-              arena_record_track))
-      ->type_name("RUN|FOLDER|BPB");
-  command.add_option("--reference-name", comparison.name, "Name of the reference")->type_name("TEXT");
-  command.add_option("--margin", comparison.margin_nats, "Required improvement in nats per token")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option("--alpha", comparison.alpha, "Limit of p")
-      ->check(CLI::Range(1e-9, 0.5))
-      ->capture_default_str();
-  command.add_flag("--paired", comparison.paired, "Value i of --reference has the randomness of seed i");
 }
 
 }  // namespace
@@ -305,21 +223,16 @@ void add_record_command(CLI::App& app) {
           "Card whose memory and rates are compared; without it the device of the configured backend")
       ->type_name("NAME");
   declare_facts(*command, *arguments);
-  declare_comparison(*command, *arguments);
   command->add_option("--verify", arguments->verify, "Check this submission and make none")
       ->type_name("FOLDER");
   command->add_flag("--rerun", arguments->rerun,
                     "With --verify: score the models of the folder again with this program; --set says where "
                     "the validation shards are");
-  command
-      ->add_option(
-          "--json", arguments->json,
-          fmt::format("File that the findings of --verify, or the figures of --track {}, are written to",
-                      arena_record_track))
+  command->add_option("--json", arguments->json, "File that the findings of --verify are written to")
       ->type_name("FILE");
   arguments->run.declare(*command);
   declare_quiet(*command, arguments->console);
-  command->callback([command, arguments] { run(*command, *arguments); });
+  command->callback([arguments] { run(*arguments); });
 }
 
 }  // namespace mulligan

@@ -13,8 +13,6 @@
 
 namespace mulligan {
 
-inline constexpr const char* arena_record_track = "optimization";
-
 struct RecordArguments {
   RunOptions run;
   ConsoleOptions console;
@@ -22,8 +20,6 @@ struct RecordArguments {
   std::string out, runs, source = ".", verify, json, card;
   int ranks = 1;
   record::Submission about;
-  std::vector<std::string> reference;
-  record::Comparison comparison;
   bool ship_artifacts = false, rerun = false, dry_run = false;
 };
 
@@ -48,7 +44,6 @@ struct RecordStages {
   int ranks = 1;           // of training and test-time training, on this machine
   std::string source;      // tree whose code is counted
   ConsoleOptions console;  // where the stages' lines go besides the seed's log
-  bool strict = true;      // ledger.rules
   std::vector<std::string> score_overrides =
       {};  // settings of test-time training that the artifact has otherwise
 

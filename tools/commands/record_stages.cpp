@@ -104,7 +104,7 @@ void require_one_program(const fs::path& folder) {
 std::vector<SettingsFrom> RecordStages::settings(const SeedRun& seed) const {
   std::vector<SettingsFrom> all = run.more;
   SettingsFrom& own = all.emplace_back(Origin::command_line("mulligan record"), std::vector<std::string>());
-  if (strict) own.settings.emplace_back("ledger.rules=strict");
+  own.settings.emplace_back("ledger.rules=strict");
   own.settings.push_back(fmt::format("run.seed={}", seed.seed));
   own.settings.push_back("run.directory=" + seed.directory.string());
   return all;
@@ -143,8 +143,9 @@ void judge_stages(StrictRule& rule, const LoadedConfig& loaded) {
   rule.value = "training, quantisation, test-time training";
   if (loaded.config.arena.track != ArenaTrack::none) {
     throw config_error(
-        "{}: a result of arena.track is its runs and has no artifact to submit; make it with --track {}.",
-        loaded.file, arena_record_track);
+        "{}: a result of arena.track is its runs and has no artifact to submit; train them and decide with "
+        "mulligan stats arena.",
+        loaded.file);
   }
   if (!loaded.config.quantize || !loaded.config.ttt) {
     throw config_error("{}: a record is quantised and scored with test-time training; add the section [{}].",

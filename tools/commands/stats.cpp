@@ -3,7 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,8 +13,8 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
-#include "tools/commands/score_words.h"
 #include "tools/commands/tool_commands.h"
+#include "tools/record/submission.h"
 #include "tools/report_page/run_observations.h"
 #include "tools/stats/acceptance.h"
 #include "tools/stats/study.h"
@@ -86,6 +88,62 @@ void make_statistics(const StatsArguments& arguments) {
   if (!doubts.empty()) json["doubts"] = doubts;
   write_if_asked(arguments.json, json.dump(1) + "\n");
   fmt::print("{}", printable(text, LineBreaks::kept));
+}
+
+// Scores named on a command line.
+struct NamedScores {
+  std::vector<double> bpb;              // in the order of the words
+  std::vector<report::RunRecord> runs;  // those that were run directories
+};
+
+std::optional<double> number_of(const std::string& word) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size()) return {};
+  return value;
+}
+
+std::vector<double> submitted_scores(const std::filesystem::path& file) {
+  std::vector<double> bpb;
+  for (const record::SeedResult& result : record::read_submission(file).results) {
+    if (!result.val_bpb) throw data_error("'{}' states no val_bpb for one of its seeds.", file.string());
+    bpb.push_back(*result.val_bpb);
+  }
+  return bpb;
+}
+
+// Each word is a number (bits per byte), a run directory or the folder of a submission. A run directory counts with its
+// `metric` (empty: the last that all have); of a submission all seeds count. Throws Error if a word is none of these, or if two
+// runs were not scored on the same tokens, have the same seed, or differ in other settings.
+NamedScores read_scores(const std::vector<std::string>& words, const std::string& metric) {
+  NamedScores scores;
+  std::vector<std::vector<double>> values;  // by word; of a run directory nothing yet
+  for (const std::string& word : words) {
+    const std::filesystem::path submission = std::filesystem::path(word) / record::submission_file;
+    if (const std::optional<double> number = number_of(word)) {
+      values.push_back({*number});
+    } else if (std::filesystem::exists(submission)) {
+      values.push_back(submitted_scores(submission));
+    } else {
+      values.emplace_back();
+      scores.runs.push_back(report::read_run(word));
+    }
+  }
+  std::vector<double> of_runs;
+  if (!scores.runs.empty()) {
+    report::require_no_doubts(scores.runs);
+    report::require_one_condition(scores.runs);
+    const stats::Observations all =
+        report::observe_runs(scores.runs, metric.empty() ? report::final_metric(scores.runs) : metric);
+    stats::require_one_window(all);
+    for (const stats::Observation& value : all.values) of_runs.push_back(value.value);
+  }
+  auto next = of_runs.begin();
+  for (std::vector<double>& of_word : values) {
+    if (of_word.empty()) of_word.push_back(*next++);
+    scores.bpb.insert(scores.bpb.end(), of_word.begin(), of_word.end());
+  }
+  return scores;
 }
 
 void decide(AcceptArguments arguments) {

@@ -14,27 +14,21 @@
 #include "framework/core/temporary_path.h"
 #include "framework/report/run_directory.h"
 #include "tools/record/seed_log.h"
-#include "tools/stats/acceptance.h"
 
 namespace mulligan::record {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<double> scores_of(const Submission& submission) {
-  std::vector<double> bpb;
-  for (const SeedResult& result : submission.results) bpb.push_back(result.val_bpb.value());
-  return bpb;
-}
-
 void add_means(Submission& submission) {
-  std::vector<double> losses;
+  std::vector<double> scores, losses;
   for (const SeedResult& result : submission.results) {
+    scores.push_back(result.val_bpb.value());
     losses.push_back(result.val_loss.value());
     submission.seeds.push_back(result.seed.value());
     submission.bytes_total = std::max(submission.bytes_total, result.artifact_bytes);
   }
-  const Statistic bpb = statistic_of(scores_of(submission)), loss = statistic_of(losses);
+  const Statistic bpb = statistic_of(scores), loss = statistic_of(losses);
   submission.val_bpb = bpb.mean;
   submission.val_bpb_std = bpb.deviation;
   submission.val_loss = loss.mean;
@@ -96,21 +90,6 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
       most.train_seconds, most.eval_seconds, most.artifact_bytes, track);
 }
 
-void compare(Submission& submission, Comparison comparison) {
-  const SeedResult& first = submission.results.front();
-  const stats::AcceptanceRule rule{
-      comparison.margin_nats, comparison.alpha,
-      static_cast<double>(first.bytes.value()) / static_cast<double>(first.tokens.value()),
-      comparison.paired};
-  const stats::Acceptance result =
-      stats::accept_record(scores_of(submission), comparison.reference_bpb, rule);
-  comparison.accepted = result.accepted;
-  comparison.p = result.test.greater;
-  comparison.decision = result.decision;
-  comparison.notes = result.notes;
-  submission.comparison = std::move(comparison);
-}
-
 Submission make_submission(const SubmissionOptions& options) {
   Submission submission = options.about;
   submission.own = true;
@@ -124,7 +103,6 @@ Submission make_submission(const SubmissionOptions& options) {
   require_alike(submission);
   add_means(submission);
   submission.bytes_code = submission.results.front().code_bytes;
-  if (options.comparison) compare(submission, *options.comparison);
 
   TemporaryPath temporary(temporary_name(options.out));
   fs::create_directories(temporary.path());
@@ -143,14 +121,7 @@ Submission make_submission(const SubmissionOptions& options) {
   write_file_atomically(temporary.path() / readme_file, readme_text(submission));
   write_file_atomically(temporary.path() / submission_file, submission_json(submission).dump(1) + "\n");
   require_sound(options.out, verify_submission(temporary.path()));
-  temporary.publish(options.out, [&] {
-    std::error_code failed;
-    fs::rename(temporary.path(), options.out, failed);
-    if (failed) {
-      throw run_error("cannot put the submission into place as '{}': {}; choose another folder with --out.",
-                      options.out.string(), failed.message());
-    }
-  });
+  temporary.publish(options.out);
   return submission;
 }
 

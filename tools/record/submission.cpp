@@ -260,18 +260,6 @@ Json submission_json(const Submission& s) {
                        {"eval_seconds", s.budgets->eval_seconds},
                        {"artifact_bytes", s.budgets->artifact_bytes}};
   }
-  if (s.comparison) {
-    const Comparison& c = *s.comparison;
-    json["comparison"] = {{"name", c.name},
-                          {"reference_bpb", c.reference_bpb},
-                          {"margin_nats", c.margin_nats},
-                          {"alpha", c.alpha},
-                          {"paired", c.paired},
-                          {"p", c.p},
-                          {"accepted", c.accepted},
-                          {"decision", c.decision},
-                          {"notes", c.notes}};
-  }
   each_own_field(s, Writer{json});
   return json;
 }
@@ -303,10 +291,6 @@ std::string rules_text(const Submission& s) {
   if (!s.overlap.empty()) text += fmt::format("- Overlap: {}.\n", s.overlap);
   for (const char* what : {"train", "validation", "tokenizer", "source"})
     text += fmt::format("- sha256 ({}): `{}`.\n", what, s.results.front().digest(what));
-  if (s.comparison) {
-    text += fmt::format("- Against {}: {}\n", s.comparison->name, s.comparison->decision);
-    for (const std::string& note : s.comparison->notes) text += fmt::format("  Note: {}.\n", note);
-  }
   return text;
 }
 

@@ -50,16 +50,6 @@ inline bool is_ten_minute_track(const std::string& track) {
   return track.find("10min") != std::string::npos;
 }
 
-// The reference, and the decision against it (stats::accept_record).
-struct Comparison {
-  std::string name;
-  std::vector<double> reference_bpb;
-  double margin_nats = 0.005, alpha = 0.01, p = 1;
-  bool paired = false, accepted = false;
-  std::string decision;
-  std::vector<std::string> notes;
-};
-
 struct Submission {
   std::string author, github_id, name, track;
   std::string environment;                          // what computed the scores (scoring_environment)
@@ -71,8 +61,7 @@ struct Submission {
   std::optional<Budgets> budgets;
   Digests files;  // all but submission.json and README.md
   std::string blurb, date, hardware, software, command;
-  std::string overlap;                   // of training and validation text, in the words of training
-  std::optional<Comparison> comparison;  // not read back
+  std::string overlap;  // of training and validation text, in the words of training
   // Only read.
   bool own = false;         // its format is that of mulligan record, so that every check can be made
   bool non_record = false;  // of another program: it says that it is not a record
