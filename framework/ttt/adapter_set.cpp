@@ -16,7 +16,7 @@ PhiloxStream PhiloxDraws::stream(std::int64_t draw, const AdapterTensor& tensor)
 
 constexpr double kProbeBound = 0.05;  // of fill_at_random()
 
-AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
+AdapterSet::AdapterSet(const BaseModel& model, const TttSetup& setup, std::int64_t documents,
                        const std::set<WindowShape>& shapes)
     : model_(model),
       setup_(setup),
@@ -28,9 +28,9 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
   for (const WindowShape& shape : shapes) {
     throw_if_stopping();  // a long list of programs takes seconds
     windows_[shape] = std::make_unique<WindowProgram>(
-        model, &setup.plugin, prefix_, shape, setup.positions,
+        model, setup.adapters, prefix_, shape, setup.config.context_tokens,
         [this, fused](Graph& graph, auto gradients) { record_update(graph, gradients, fused); }, documents,
-        setup.proposals);
+        setup.proposals());
   }
   Graph copies;
   for (const auto& tensor : tensors()) {
@@ -39,13 +39,9 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
     if (tensor->copy.empty()) continue;
     copies.call("cast", {master, copies.external(tensor->copy, tensor->type.as(model.compute))});
   }
-  const auto make = [&](Graph graph, const std::string& name) {
-    model.store.create_externals(graph);
-    return std::make_unique<Program>(model.store.backend(), std::move(graph), name);
-  };
-  refresh_ = make(std::move(copies), "refresh adapters");
-  norms_ = make(build_norms(), "adapter norms");
-  draws_ = make(build_draws(), prefix_ + "/draws");
+  refresh_ = make_program(model.store, std::move(copies), "refresh adapters");
+  norms_ = make_program(model.store, build_norms(), "adapter norms");
+  draws_ = make_program(model.store, build_draws(), prefix_ + "/draws");
 }
 
 // The update follows an adapter's gradient at once, so that gradients live in the arena for a moment only.

@@ -60,17 +60,13 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
       scalars_(optimizer.scalar_count()),
       weights_(static_cast<std::size_t>(step_tokens())),
       losses_(weights_.size()) {
-  const auto make = [&](Graph graph, const char* name) {
-    model.store.create_externals(graph);
-    return std::make_unique<Program>(model.store.backend(), std::move(graph), name);
-  };
   Graph step = build_step();
   for (const ParameterLayout& layout : model.layouts) {
     if (has_external(step, gradient_name(layout.spec.name))) trained_.push_back(layout);
   }
-  step_ = make(std::move(step), "base step");
-  clip_ = make(build_clip(), "base clip");
-  update_ = make(build_update(), "base update");
+  step_ = make_program(model.store, std::move(step), "base step");
+  clip_ = make_program(model.store, build_clip(), "base clip");
+  update_ = make_program(model.store, build_update(), "base update");
   inputs_.upload_rope(model.store, model.config, positions());
 }
 

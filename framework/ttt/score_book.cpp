@@ -10,25 +10,13 @@
 
 namespace mulligan {
 
-void TurnOrder::require(bool in_order, const char* step) const {
-  if (in_order) return;
-  static constexpr const char* names[] = {"nothing was scored", "the chunk was scored",
-                                          "the chunk was booked", "the chunk was revealed"};
-  throw std::logic_error(fmt::format("test-time training out of order: {}, but so far {}", step,
-                                     names[static_cast<int>(stage_)]));
-}
-
-ScoreSums& ScoreSums::operator+=(const ScoreSums& other) {
-  loss_nats += other.loss_nats;
-  tokens += other.tokens;
-  bytes += other.bytes;
-  return *this;
-}
-
-Comparison& Comparison::operator+=(const Comparison& other) {
-  with += other.with;
-  without += other.without;
-  return *this;
+void TurnOrder::step(Stage from, Stage to, const char* name) {
+  static constexpr const char* so_far[] = {"nothing was scored", "the chunk was scored",
+                                           "the chunk was booked", "the chunk was revealed"};
+  if (enforced && stage_ != from)
+    throw std::logic_error(fmt::format("test-time training out of order: {}, but so far {}", name,
+                                       so_far[static_cast<int>(stage_)]));
+  stage_ = to;
 }
 
 double ScoreSums::bpb() const {

@@ -100,7 +100,7 @@ void TttScorer::propose(Turn& turn) {
                    const std::size_t slot = place - turn.finished();
                    turn.proposals[turn.score_of(slot, target)] = {proposal.begin(), proposal.end()};
                  });
-  for (std::size_t number = 0; number < static_cast<std::size_t>(setup_.transform->biases()); ++number) {
+  for (std::size_t number = 0; number < static_cast<std::size_t>(setup_.proposals()); ++number) {
     std::vector<std::int32_t> tokens;
     for (const auto& proposal : turn.proposals)
       tokens.push_back(number < proposal.size() ? proposal[number].token : -1);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <set>
 
@@ -84,43 +83,34 @@ EvalResult eval_result(const ScoreSums& sums, double seconds) {
 void require_audit_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   const std::string name = path.filename().string();
-  const auto refuse = [&](const char* why) {
-    return config_error("ttt.audit: '{}' cannot be the audit log: {}; choose another name.", name, why);
+  const auto refuse_if = [&](bool refused, const char* why) {
+    config_error_if(refused, "ttt.audit: '{}' cannot be the audit log: {}; choose another name.", name, why);
   };
-  const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-  });
-  if (!plain || name.front() == '.' || name.front() == '-') {
-    throw refuse("a name is of letters, digits, _, - and ., and starts with none of the last two");
-  }
-  for (const fs::path& file : RunFiles{path.parent_path()}.all()) {
-    if (file.filename() == name) throw refuse("a run's own file has that name");
-  }
+  static constexpr auto letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  refuse_if(name.find_first_not_of(letters) != name.npos || name.starts_with('.') || name.starts_with('-'),
+            "a name is of letters, digits, _, - and ., and starts with none of the last two");
+  for (const fs::path& file : RunFiles{path.parent_path()}.all())
+    refuse_if(file.filename() == name, "a run's own file has that name");
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(path, failed);
   if (status.type() == fs::file_type::not_found) return;
-  if (failed || status.type() != fs::file_type::regular)
-    throw refuse("something that is not a regular file has that name");
+  refuse_if(failed || status.type() != fs::file_type::regular,
+            "something that is not a regular file has that name");
   static constexpr std::string_view start_of_log = R"({"sequence":0,"event":)";
-  std::ifstream stream(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary);
   std::string start(start_of_log.size(), '\0');
-  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (stream.gcount() > 0 && start != start_of_log)
-    throw refuse("a file that is not an audit log has that name");
+  file.read(start.data(), std::ssize(start));
+  refuse_if(file.gcount() > 0 && start != start_of_log, "a file that is not an audit log has that name");
 }
 
 namespace {
 
-Json checks_json(const TttChecks& checks) {
-  return {{"check", word_of(checks.mode)}, {"chunks", checks.chunks},       {"chunks_of", checks.all_chunks},
-          {"cuts", checks.cuts},           {"share_of_cost", checks.share}, {"text", checks.text()}};
-}
-
 // Both scores, and how the run went, without batches, phases and bins.
 Json totals_json(const TttResult& result, const TttSection& section) {
   const TttReport& report = result.report;
+  const TttChecks& checks = report.checks;
   const auto score_or_null = [](const std::optional<EvalResult>& score) {
-    return score ? Json(eval_json(*score)) : Json();
+    return score ? eval_json(*score) : Json();
   };
   Json transform;
   if (section.transform) {
@@ -145,20 +135,13 @@ Json totals_json(const TttResult& result, const TttSection& section) {
           {"ranks", report.ranks},
           {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
           {"fell_back", report.fell_back},
-          {"causality_check", checks_json(report.checks)}};
-}
-
-// Whether an earlier line of metrics.jsonl stays.
-bool is_kept(const Json& line, const TttStanding* continued) {
-  const std::string name = event_name(line);
-  if (!name.starts_with("ttt_")) return true;
-  if (!continued) return false;
-  const auto before = [&](const char* number, std::int64_t end) {
-    return line.value(number, std::int64_t{-1}) < end;
-  };
-  if (name == "ttt_phase") return before("phase", std::ssize(continued->report.phases) + 1);
-  const bool of_a_batch = name == "ttt_batch" || name == "ttt_collapse";
-  return of_a_batch && before("queue", std::ssize(continued->report.batches));
+          {"causality_check",
+           {{"check", word_of(checks.mode)},
+            {"chunks", checks.chunks},
+            {"chunks_of", checks.all_chunks},
+            {"cuts", checks.cuts},
+            {"share_of_cost", checks.share},
+            {"text", checks.text()}}}};
 }
 
 }  // namespace
@@ -167,23 +150,32 @@ std::string invalid_ttt_json(const std::string& reason) {
   return Json({{"void", true}, {"reason", reason}}).dump(1) + "\n";
 }
 
+// What an interrupted run wrote before it was saved comes first. After that comes a line of a batch that was not done then,
+// and then what has to be told again: also what several lanes decided where they met.
 TttOutputs::TttOutputs(const Files& files, const TttConfig& config, const TttStanding* continued)
     : files_(files), config_(config) {
+  const auto number = [](const Json& line) { return line.value("queue", std::int64_t{-1}); };
+  bool stays = continued != nullptr;
   if (!files.metrics.empty()) {
-    keep_json_lines(files.metrics, [&](const Json& line) { return is_kept(line, continued); });
+    keep_json_lines(files.metrics, [&](const Json& line) {
+      const std::string name = event_name(line);
+      if (!name.starts_with("ttt_")) return true;
+      if (name == "ttt_batch") stays = stays && number(line) < std::ssize(continued->report.batches);
+      return stays;
+    });
     metrics_.emplace(files.metrics, JsonLinesWriter::Start::append);
   }
   if (files.audit.empty()) return;
-  std::set<std::int64_t> done;
-  if (continued) done.insert(continued->done.begin(), continued->done.end());
-  if (!done.empty()) {
+  if (continued) {
+    const std::set<std::int64_t> done(continued->done.begin(), continued->done.end());
+    stays = true;
     keep_json_lines(files.audit, [&](const Json& line) {
-      const bool keep = done.contains(line.value("queue", std::int64_t{-1}));
-      sequence_ += keep ? 1 : 0;
-      return keep;
+      stays = stays && done.contains(number(line));
+      sequence_ += stays ? 1 : 0;
+      return stays;
     });
   }
-  audit_.emplace(files.audit, done.empty() ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append);
+  audit_.emplace(files.audit, continued ? JsonLinesWriter::Start::append : JsonLinesWriter::Start::anew);
 }
 
 void TttOutputs::begin(const TttScorer& run, std::size_t done) {

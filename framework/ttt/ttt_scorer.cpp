@@ -36,8 +36,6 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
   }
   std::erase_if(own_, [&](std::int64_t queue) { return !is_own(queue); });
   const std::int64_t context_tokens = setup.config.context_tokens;
-  const AdapterSet::Setup of_set{setup.adapters, setup.optimizer, setup.draws, context_tokens,
-                                 setup.transform ? setup.transform->biases() : 0};
   std::map<std::int64_t, std::set<WindowShape>> shapes;  // by documents per batch
   for (const std::int64_t queue : own_) {
     const PlannedBatch& batch = plan_.batch(queue);
@@ -46,7 +44,7 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
   }
   for (const auto& [documents, of_size] : shapes) {
     auto& set = sets_[documents];
-    set = std::make_unique<AdapterSet>(model, of_set, documents, of_size);
+    set = std::make_unique<AdapterSet>(model, setup, documents, of_size);
     for (Program* program : set->programs()) programs_.push_back(program);
   }
   if (setup.base && setup.config.prefix_documents > 0) {
@@ -116,7 +114,7 @@ void TttScorer::take_turn(Turn& turn) {
 
 // The real windows come last: the update follows from their activations.
 void TttScorer::score(Turn& turn) {
-  turn.order->score();
+  turn.order.score();
   propose(turn);
   const std::vector<SuffixCheck::Pass> passes =
       suffixes_.passes(turn.queue, turn.chunk, turn.program.shape(), turn.windows, turn.tokens, turn.targets);
@@ -131,7 +129,7 @@ void TttScorer::score(Turn& turn) {
 }
 
 void TttScorer::book(Turn& turn) {
-  turn.order->book();
+  turn.order.book();
   for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
     for (std::int64_t target = turn.ranges[slot].first; target < turn.ranges[slot].last; ++target) {
       const std::size_t score = turn.score_of(slot, target);
@@ -154,7 +152,7 @@ void TttScorer::plan(Turn& turn) {
 
 // The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
 void TttScorer::reveal(Turn& turn) {
-  turn.order->reveal();
+  turn.order.reveal();
   std::vector<float> weights(turn.targets.size(), 0.0F);
   for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
     if (!turn.more[slot]) continue;
@@ -169,7 +167,7 @@ void TttScorer::reveal(Turn& turn) {
 
 void TttScorer::update(Turn& turn) {
   for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
-    turn.order->update();
+    turn.order.update();
     if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
     turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
     tell(TttEventKind::update, turn, true);

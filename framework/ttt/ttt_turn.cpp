@@ -17,7 +17,6 @@ TttScorer::Turn TttScorer::make_turn(std::int64_t queue, std::int64_t chunk, Ada
             .chunk = chunk,
             .set = set,
             .program = set.window(shape),
-            .order = make_order(),
             .trains = chunk + 1 < batch.chunks && !now_.report.fell_back,
             .documents = documents};
   turn.tokens.assign(static_cast<std::size_t>(shape.tokens()), 0);
@@ -49,7 +48,7 @@ SuffixCheck::Scores TttScorer::forward(const Turn& turn, std::span<const std::in
   turn.program.forward();
   SuffixCheck::Scores scores{turn.program.losses(), {}, {}};
   if (with_normalisers) scores.normalisers = turn.program.normalisers();
-  for (int number = 0; feed_ && number < setup_.transform->biases(); ++number)
+  for (int number = 0; number < setup_.proposals(); ++number)
     scores.proposed.push_back(turn.program.proposed_losses(number));
   return scores;
 }
@@ -74,7 +73,7 @@ std::vector<float> TttScorer::score_without() {
       if (!compared.contains({queue, chunk})) continue;
       if (at_chunk_) at_chunk_();
       const Turn turn = make_turn(queue, chunk, set);
-      for (int number = 0; setup_.transform && number < setup_.transform->biases(); ++number)
+      for (int number = 0; number < setup_.proposals(); ++number)
         turn.program.set_proposal(number, std::vector<std::int32_t>(turn.targets.size(), -1));
       const std::vector<float> scores = forward(turn, turn.tokens, turn.targets, false).losses;
       for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {

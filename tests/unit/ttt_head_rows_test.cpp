@@ -34,7 +34,7 @@ Seen run(const TttRunner::Options& options, std::int64_t scored, const std::vect
     for (const auto& [adapter, gradient] : gradients)
       graph.call("cast", {gradient, graph.external("kept/" + adapter->name, adapter->type)});
   };
-  WindowProgram program(runner.model(), &runner.adapters(), "ttt/test", {kDocuments, kContext, scored},
+  WindowProgram program(runner.model(), runner.adapters(), "ttt/test", {kDocuments, kContext, scored},
                         kContext, keep);
   SharedArena arena(store.backend());
   arena.bind({&program.program()}, store);

@@ -97,10 +97,10 @@ class BrokenRun : public OutOfOrderRun {
   using OutOfOrderRun::OutOfOrderRun;
 
  protected:
-  class AnyOrder : public TurnOrder {
-    void require(bool, const char*) const override {}
-  };
-  std::unique_ptr<TurnOrder> make_order() const override { return std::make_unique<AnyOrder>(); }
+  void take_turn(Turn& turn) override {
+    turn.order.enforced = false;
+    OutOfOrderRun::take_turn(turn);
+  }
 };
 
 TEST(TttLegality, LaterTokensMoveNoEarlierScore) {
@@ -196,9 +196,10 @@ TEST(TttLegality, ProbabilitiesSumToOne) {
   TttRunner runner(tiny_options());
   runner.set_random_parameters(3);
   const WindowShape shape{2, 9, 9};
-  AdapterSet set(runner.model(),
-                 {runner.adapters(), runner.optimizer(), *runner.options().draws, shape.context},
-                 shape.documents, {shape});
+  TttConfig config;
+  config.context_tokens = shape.context;
+  const TttSetup setup = runner.setup(config);
+  AdapterSet set(runner.model(), setup, shape.documents, {shape});
   SharedArena arena(runner.store().backend());
   arena.bind(set.programs(), runner.store());
   upload_window_rope(runner.model(), shape.context);
