@@ -147,9 +147,7 @@ void AdapterSet::empty_state() {
 }
 
 void AdapterSet::create(std::int64_t draw) {
-  for (const auto& tensor : tensors()) start(*tensor, draw);
-  empty_state();
-  refresh_->run();
+  reset(draw, {std::vector<double>(tensors().size(), 0.0), false});
 }
 
 // Towards the value that it started from. On the host: a rule does so between two batches, if ever.

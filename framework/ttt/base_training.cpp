@@ -34,14 +34,6 @@ const mlg_base_update& checked(const mlg_base_update& numbers, const TttPlugin& 
   return numbers;
 }
 
-bool has_external(const Graph& graph, const std::string& name) {
-  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
-    const Graph::ValueInfo& info = graph.info(Value{id});
-    if (info.storage == Graph::Storage::external && info.name == name) return true;
-  }
-  return false;
-}
-
 Value gradient(Graph& graph, const ParameterLayout& layout) {
   return graph.external(gradient_name(layout.spec.name), layout.spec.type);
 }
@@ -60,11 +52,10 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
       scalars_(optimizer.scalar_count()),
       weights_(static_cast<std::size_t>(step_tokens())),
       losses_(weights_.size()) {
-  Graph step = build_step();
+  step_ = make_program(model.store, build_step(), "base step");
   for (const ParameterLayout& layout : model.layouts) {
-    if (has_external(step, gradient_name(layout.spec.name))) trained_.push_back(layout);
+    if (model.store.contains(gradient_name(layout.spec.name))) trained_.push_back(layout);
   }
-  step_ = make_program(model.store, std::move(step), "base step");
   clip_ = make_program(model.store, build_clip(), "base clip");
   update_ = make_program(model.store, build_update(), "base update");
   inputs_.upload_rope(model.store, model.config, positions());

@@ -10,15 +10,6 @@
 
 namespace mulligan {
 
-void TurnOrder::step(Stage from, Stage to, const char* name) {
-  static constexpr const char* so_far[] = {"nothing was scored", "the chunk was scored",
-                                           "the chunk was booked", "the chunk was revealed"};
-  if (enforced && stage_ != from)
-    throw std::logic_error(fmt::format("test-time training out of order: {}, but so far {}", name,
-                                       so_far[static_cast<int>(stage_)]));
-  stage_ = to;
-}
-
 double ScoreSums::bpb() const {
   if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
   return loss_nats / std::numbers::ln2 / static_cast<double>(bytes);

@@ -1,4 +1,4 @@
-// What a score passes through: the order of its steps, and the book.
+// The book of scores, and sums over them.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,6 @@
 #include "framework/ttt/document_plan.h"
 
 namespace mulligan {
-
-// TurnOrder: the state machine of a turn, score -> book -> reveal -> update. Every part of the host that scores, books or
-// hands out a token's weight passes through here first. A step out of order is a std::logic_error: the host itself is
-// broken, so no score may be reported.
-class TurnOrder {
- public:
-  bool enforced = true;  // tests turn it off
-
-  // Losses of a chunk are computed with the adapters as they are.
-  void score() { step(Stage::begun, Stage::scored, "score"); }
-  // They are entered into the score book, for good.
-  void book() { step(Stage::scored, Stage::booked, "book"); }
-  // The chunk's tokens get their weights in the objective.
-  void reveal() { step(Stage::booked, Stage::revealed, "reveal"); }
-  // The adapters take a step towards the revealed tokens; any number of times.
-  void update() { step(Stage::revealed, Stage::revealed, "update"); }
-
- private:
-  enum class Stage { begun, scored, booked, revealed };
-  void step(Stage from, Stage to, const char* name);
-  Stage stage_ = Stage::begun;
-};
 
 // Sums over booked tokens.
 struct ScoreSums {

@@ -187,10 +187,9 @@ void TttOutputs::begin(const TttScorer& run, std::size_t done) {
   for (std::size_t i = 0; i < run.own_batches().size(); ++i) {
     for (const int number : plan_->batch(run.own_batches()[i]).documents) {
       phase.total += static_cast<double>(plan_->targets(number));
-      if (i < done) scored_ += static_cast<double>(plan_->targets(number));
+      if (i < done) phase.done += static_cast<double>(plan_->targets(number));
     }
   }
-  phase.done = scored_;
   progress_.emplace(files_.log, phase);
 }
 
@@ -212,8 +211,8 @@ void TttOutputs::on_event(const TttEvent& event) {
   }
   if (event.kind == TttEventKind::book && progress_ && event.adapters) {
     for (const int number : event.documents)
-      scored_ += static_cast<double>(plan_->range(plan_->batch(event.queue), number, event.chunk).count());
-    progress_->set(scored_);
+      progress_->advance(
+          static_cast<double>(plan_->range(plan_->batch(event.queue), number, event.chunk).count()));
   }
   if (event.phase) {
     write("ttt_phase", *event.phase);

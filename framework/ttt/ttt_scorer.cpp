@@ -114,7 +114,6 @@ void TttScorer::take_turn(Turn& turn) {
 
 // The real windows come last: the update follows from their activations.
 void TttScorer::score(Turn& turn) {
-  turn.order.score();
   propose(turn);
   const std::vector<SuffixCheck::Pass> passes =
       suffixes_.passes(turn.queue, turn.chunk, turn.program.shape(), turn.windows, turn.tokens, turn.targets);
@@ -129,7 +128,6 @@ void TttScorer::score(Turn& turn) {
 }
 
 void TttScorer::book(Turn& turn) {
-  turn.order.book();
   for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
     for (std::int64_t target = turn.ranges[slot].first; target < turn.ranges[slot].last; ++target) {
       const std::size_t score = turn.score_of(slot, target);
@@ -152,11 +150,11 @@ void TttScorer::plan(Turn& turn) {
 
 // The objective: over documents with a later chunk, the sum of the chunk's mean losses, weighed by the rule.
 void TttScorer::reveal(Turn& turn) {
-  turn.order.reveal();
   std::vector<float> weights(turn.targets.size(), 0.0F);
   for (std::size_t slot = 0; slot < turn.more.size(); ++slot) {
     if (!turn.more[slot]) continue;
     const TargetRange& range = turn.ranges[slot];
+    static_cast<void>(book_.sums(range));  // no token is revealed before its score is final
     const double weight = turn.choice.weights.empty() ? 1 : turn.choice.weights[turn.finished() + slot];
     std::fill_n(weights.begin() + static_cast<std::ptrdiff_t>(turn.score_of(slot, range.first)),
                 range.count(), static_cast<float>(weight / static_cast<double>(range.count())));
@@ -167,7 +165,6 @@ void TttScorer::reveal(Turn& turn) {
 
 void TttScorer::update(Turn& turn) {
   for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
-    turn.order.update();
     if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
     turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);
     tell(TttEventKind::update, turn, true);

@@ -82,7 +82,6 @@ class TttScorer {
     std::int64_t queue = 0, chunk = 0;
     AdapterSet& set;
     WindowProgram& program;
-    TurnOrder order{};
     bool trains = false;                 // some document has a later chunk
     std::span<const int> documents;      // that have a window: the last of the batch
     std::vector<ChunkWindow> windows{};  // one for each; without a chunk where the document is finished
@@ -101,7 +100,7 @@ class TttScorer {
     }
   };
   virtual void take_turn(Turn& turn);
-  // The steps of a turn; each refuses to act out of order.
+  // The steps of a turn. The book takes each token once; reveal() throws a std::logic_error for one that it lacks.
   void score(Turn& turn);
   void book(Turn& turn);
   void plan(Turn& turn);
