@@ -2,6 +2,7 @@
 // (docs/artifact.md).
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <numbers>
 #include <string_view>
@@ -20,7 +21,9 @@ void evaluate(std::vector<std::string> words) {
   const bool plain = std::erase(words, "--plain") > 0;
   std::int64_t ranks = 1;
   if (words.size() > 2 && words[0] == "--ranks") {
-    ranks = std::strtoll(words[1].c_str(), nullptr, 10);
+    const char* end = words[1].data() + words[1].size();
+    const auto [rest, failed] = std::from_chars(words[1].data(), end, ranks);
+    if (plain || failed != std::errc() || rest != end) ranks = 0;
     words.erase(words.begin(), words.begin() + 2);
   }
   if (words.size() < 3 || ranks < 1 || ranks > 64)

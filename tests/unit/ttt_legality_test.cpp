@@ -16,34 +16,21 @@ namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27};
 
-// A run of class `Run` over `tokens`; returns the losses by stream position.
+// The losses of a run of class `Run`, which books each token once.
 template <typename Run>
 std::vector<float> losses_of(const std::vector<std::uint16_t>& tokens, const TttConfig& config,
-                             TttListener* listener = nullptr, double lr = 0.02,
-                             std::span<const float> reference = {}) {
-  TttRunner::Options options = tiny_options();
-  options.lr = lr;
-  TttRunner runner(options);
-  runner.set_random_parameters(3);
-  const TttSetup setup = runner.setup(config);
-  Run run(runner.model(), setup, {tokens, 1, nullptr, reference}, listener);
-  const TttReport report = run.run();
-  std::vector<float> losses(tokens.size());
-  std::uint64_t booked = 0;
-  for (std::size_t target = 1; target < tokens.size(); ++target) {
-    losses[target] = run.book().loss(static_cast<std::int64_t>(target));
-    booked += run.book().booked(static_cast<std::int64_t>(target)) ? 1 : 0;
-  }
-  EXPECT_EQ(booked, tokens.size() - 1);
-  EXPECT_EQ(report.sums.tokens, booked);
-  return losses;
+                             TttListener* listener = nullptr, const std::vector<float>& without = {}) {
+  const TinyOutcome outcome =
+      run_tiny<Run>({.config = config, .tokens = tokens, .without = without, .listener = listener});
+  EXPECT_EQ(outcome.report.sums.tokens, tokens.size() - 1);
+  return outcome.losses;
 }
 
 // Scores that must stay the same and moved when the tokens of `document` from position `from` on (>= 1) were replaced.
 template <typename Run>
 std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
                                                const TttConfig& config = tiny_config(),
-                                               std::span<const float> reference = {}) {
+                                               const std::vector<float>& reference = {}) {
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   const DocumentPlan plan = plan_documents(tokens, 1, config);
   const Document& where = plan.document(document);
@@ -52,8 +39,8 @@ std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
     auto& token = changed[static_cast<std::size_t>(where.start + i)];
     token = static_cast<std::uint16_t>(2 + (token - 2 + 5) % (kTinyVocabulary - 2));
   }
-  const std::vector<float> before = losses_of<Run>(tokens, config, nullptr, 0.02, reference);
-  const std::vector<float> after = losses_of<Run>(changed, config, nullptr, 0.02, reference);
+  const std::vector<float> before = losses_of<Run>(tokens, config, nullptr, reference);
+  const std::vector<float> after = losses_of<Run>(changed, config, nullptr, reference);
   std::vector<std::size_t> moved;
   bool past = true;
   for (const PlannedBatch& batch : plan.queue) {
@@ -142,7 +129,7 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
       reference[static_cast<std::size_t>(document.start + i)] = -1000.0F;
   }
   Fallbacks seen;
-  losses_of<TttScorer>(tokens, config, &seen, 0.02, reference);
+  losses_of<TttScorer>(tokens, config, &seen, reference);
   EXPECT_EQ(seen.collapsed_after, 1);
   EXPECT_TRUE(seen.fell_back);
   EXPECT_GT(seen.updates_before, 0);

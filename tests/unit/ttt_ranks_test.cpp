@@ -2,14 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <mutex>
+#include <regex>
 #include <set>
 
-#include "framework/run/parameter_store.h"
-#include "framework/ttt/document_plan.h"
+#include "framework/core/file.h"
 #include "framework/ttt/ttt_json.h"
+#include "framework/ttt/ttt_outputs.h"
 #include "framework/ttt/ttt_scorer.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/sentence.h"
 #include "tests/support/thread_world.h"
 #include "tests/unit/ttt_world.h"
 
@@ -32,40 +35,21 @@ class Events : public TttListener {
   std::vector<std::int64_t> batches;
 };
 
-struct Outcome {
-  TttReport report;
-  std::vector<float> losses;
+struct Outcome : TinyOutcome {
   std::vector<std::string> events;
   std::vector<std::int64_t> batches;
 };
 
-struct Options {
-  TttRunner::Options runner = tiny_options();
-  TttConfig config;
-  std::int64_t lanes = 1;
-  std::vector<float> reference;
-};
-
-Outcome run_rank(const Options& options, Communicator* communicator) {
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  TttRunner runner(options.runner);
-  runner.set_random_parameters(3);
-  refresh_copies(runner.model().store, runner.model().layouts);
-  TttSetup setup = runner.setup(options.config);
-  setup.lanes = options.lanes;
-  setup.communicator = communicator;
+Outcome run_rank(TinyRun how, Communicator* communicator) {
   Events events;
-  const bool first = !communicator || communicator->rank() == 0;
-  TttScorer run(runner.model(), setup, {tokens, 1, nullptr, options.reference}, first ? &events : nullptr);
-  Outcome outcome{run.run(), {}, {}, {}};
-  outcome.losses = run.book().losses();
-  outcome.events = events.lines;
-  outcome.batches = events.batches;
-  return outcome;
+  how.tokens = made_up_stream(kLengths);
+  how.communicator = communicator;
+  if (!communicator || communicator->rank() == 0) how.listener = &events;
+  return {run_tiny(how), events.lines, events.batches};
 }
 
 // Of each rank.
-std::vector<Outcome> run(const Options& options, int ranks) {
+std::vector<Outcome> run(const TinyRun& options, int ranks) {
   std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
   if (ranks == 1) return {run_rank(options, nullptr)};
   ThreadWorld(ranks).run([&](int rank, Communicator& communicator) {
@@ -74,41 +58,33 @@ std::vector<Outcome> run(const Options& options, int ranks) {
   return outcomes;
 }
 
-Options with_lanes(std::int64_t lanes) {
-  Options options;
-  options.config = tiny_config();
+TinyRun with_lanes(std::int64_t lanes) {
+  TinyRun options{.lanes = lanes};
   options.config.batch_documents = 2;
   options.config.prefix_documents = 8;
   options.config.phases = 2;
   options.config.audit = "audit.jsonl";
-  options.lanes = lanes;
   return options;
+}
+
+// All that a report says but the seconds.
+std::string text_of(const TttReport& report) {
+  Json json = report;
+  json["sums"] = report.sums;
+  json["bins"] = report.bins;
+  for (const char* list : {"batches", "phases"}) {
+    for (Json& entry : json[list]) entry.erase("seconds");
+  }
+  return json.dump();
 }
 
 void expect_the_same(const Outcome& alone, const Outcome& shared) {
   EXPECT_EQ(alone.losses, shared.losses);
-  EXPECT_EQ(alone.report.sums.loss_nats, shared.report.sums.loss_nats);
-  EXPECT_EQ(alone.report.sums.tokens, shared.report.sums.tokens);
-  ASSERT_EQ(alone.report.batches.size(), shared.report.batches.size());
-  for (std::size_t i = 0; i < alone.report.batches.size(); ++i) {
-    EXPECT_EQ(alone.report.batches[i].running.loss_nats, shared.report.batches[i].running.loss_nats);
-    ASSERT_EQ(alone.report.batches[i].adapters.size(), shared.report.batches[i].adapters.size());
-    for (std::size_t n = 0; n < alone.report.batches[i].adapters.size(); ++n)
-      EXPECT_EQ(alone.report.batches[i].adapters[n].norm, shared.report.batches[i].adapters[n].norm);
-  }
-  ASSERT_EQ(alone.report.phases.size(), shared.report.phases.size());
-  for (std::size_t i = 0; i < alone.report.phases.size(); ++i) {
-    ASSERT_EQ(alone.report.phases[i].steps.size(), shared.report.phases[i].steps.size());
-    for (std::size_t n = 0; n < alone.report.phases[i].steps.size(); ++n)
-      EXPECT_EQ(alone.report.phases[i].steps[n].loss_nats, shared.report.phases[i].steps[n].loss_nats);
-  }
-  ASSERT_EQ(alone.report.bins.size(), shared.report.bins.size());
-  for (std::size_t i = 0; i < alone.report.bins.size(); ++i)
-    EXPECT_EQ(alone.report.bins[i].score.loss_nats, shared.report.bins[i].score.loss_nats);
+  EXPECT_EQ(text_of(alone.report), text_of(shared.report));
 }
 
 TEST(TttRanks, FourLanesScoreTheSameOnOneTwoThreeAndFourRanks) {
-  const Options options = with_lanes(4);
+  const TinyRun options = with_lanes(4);
   const Outcome alone = run(options, 1)[0];
   EXPECT_EQ(alone.report.phases.size(), 2u);
   for (const int ranks : {2, 3, 4}) {
@@ -127,9 +103,9 @@ TEST(TttRanks, FourLanesScoreTheSameOnOneTwoThreeAndFourRanks) {
 
 // A rule that follows the booked losses chooses the same on every rank.
 TEST(TttRanks, AnAdaptiveRuleChoosesTheSameOnEveryRank) {
-  Options options = with_lanes(4);
+  TinyRun options = with_lanes(4);
   const std::vector<float> record = run(options, 1)[0].losses;
-  options.runner = tiny_options("rank = 3\nalpha = 6.0\nlr_decay = 0.7\npatience = 1");
+  options.options = tiny_options("rank = 3\nalpha = 6.0\nlr_decay = 0.7\npatience = 1");
   const Outcome alone = run(options, 1)[0];
   EXPECT_NE(alone.losses, record);
   for (const int ranks : {2, 4}) {
@@ -142,25 +118,22 @@ TEST(TttRanks, AnAdaptiveRuleChoosesTheSameOnEveryRank) {
 // With a score transform each lane is a text of its own, whichever rank works through it.
 TEST(TttRanks, AScoreTransformKnowsTheLaneAlone) {
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
-    Options options = with_lanes(4);
-    options.runner.transform = "ngram_tilt";
-    options.runner.transform_keys = "order = 2\nthreshold = 0.3\nboost = 1.5";
-    options.runner.transform_order = order;
+    TinyRun options = with_lanes(4);
+    options.options.transform = "ngram_tilt";
+    options.options.transform_keys = "order = 2\nthreshold = 0.3\nboost = 1.5";
+    options.options.transform_order = order;
     const Outcome alone = run(options, 1)[0];
     EXPECT_NE(alone.report.untransformed.loss_nats, alone.report.sums.loss_nats);
     for (const int ranks : {2, 3}) {
       SCOPED_TRACE(ranks);
-      for (const Outcome& outcome : run(options, ranks)) {
-        expect_the_same(alone, outcome);
-        EXPECT_EQ(outcome.report.untransformed.loss_nats, alone.report.untransformed.loss_nats);
-      }
+      for (const Outcome& outcome : run(options, ranks)) expect_the_same(alone, outcome);
     }
   }
 }
 
 // Each lane has a chain of adapters of its own, so with warm start the lanes matter, as the record's ranks do.
 TEST(TttRanks, WithWarmStartTheNumberOfLanesMatters) {
-  Options one = with_lanes(1), four = with_lanes(4);
+  TinyRun one = with_lanes(1), four = with_lanes(4);
   one.config.prefix_documents = four.config.prefix_documents = 0;
   EXPECT_NE(run(one, 1)[0].losses, run(four, 1)[0].losses);
 }
@@ -168,8 +141,8 @@ TEST(TttRanks, WithWarmStartTheNumberOfLanesMatters) {
 // Without warm start and training of the base model a batch depends on its place in the queue alone.
 TEST(TttRanks, WithFreshAdaptersTheNumberOfLanesDoesNotMatter) {
   const auto fresh = [](std::int64_t lanes) {
-    Options options = with_lanes(lanes);
-    options.runner = tiny_options("rank = 3\nalpha = 6.0\nwarm_start_a = false");
+    TinyRun options = with_lanes(lanes);
+    options.options = tiny_options("rank = 3\nalpha = 6.0\nwarm_start_a = false");
     options.config.prefix_documents = 0;
     return options;
   };
@@ -180,9 +153,9 @@ TEST(TttRanks, WithFreshAdaptersTheNumberOfLanesDoesNotMatter) {
 
 // The fallback is decided where all meet, from what all have scored.
 TEST(TttRanks, TheFallbackIsDecidedAtAMeeting) {
-  Options options = with_lanes(3);
+  TinyRun options = with_lanes(3);
   options.config.on_collapse = OnCollapse::fallback;
-  options.reference.assign(made_up_stream(kLengths).size(), 0.0F);  // unbeatable
+  options.without.assign(made_up_stream(kLengths).size(), 0.0F);  // unbeatable
   const Outcome alone = run(options, 1)[0];
   EXPECT_TRUE(alone.report.fell_back);
   EXPECT_EQ(alone.report.collapsed_at, 0);
@@ -195,38 +168,53 @@ TEST(TttRanks, TheFallbackIsDecidedAtAMeeting) {
   EXPECT_FALSE(alone.report.batches.back().adapted);
 }
 
+// A run is killed after its lanes have met, and continues from any state before: nothing is told twice.
+TEST(TttRanks, TheLogsOfAContinuedRunAreThoseOfOneThatWasNot) {
+  TinyRun options = with_lanes(2);
+  options.config.on_collapse = OnCollapse::warn;
+  options.tokens = made_up_stream(kLengths);
+  options.without.assign(options.tokens.size(), 0.0F);
+  const test_support::ScratchFolder folder;
+  const TttOutputs::Files files{folder / "metrics.jsonl", folder / "audit.jsonl", nullptr};
+  const auto logged = [&](const TttStanding* from, std::string& logs) {
+    TttOutputs outputs(files, options.config, from);
+    options.listener = &outputs;
+    options.from = from;
+    TinyOutcome outcome = run_tiny(options);
+    const std::regex seconds(R"("seconds":[^,}]*)");
+    logs = read_file(files.audit) + std::regex_replace(read_file(files.metrics), seconds, "");
+    return outcome.standings;
+  };
+  std::string whole, continued;
+  const std::vector<TttStanding> standings = logged(nullptr, whole);
+  EXPECT_EQ(standings.size(), 9u);
+  EXPECT_TRUE(contains(whole, R"("event":"collapse")"));
+  for (const TttStanding& standing : standings) {
+    SCOPED_TRACE(standing.done.size());
+    logged(&standing, continued);
+    EXPECT_EQ(continued, whole);
+  }
+}
+
 // A rank whose scores must not be used ends the run on all of them, with its reason.
 class Peeking : public TttScorer {
  public:
   using TttScorer::TttScorer;
-  bool peeks = false;
 
  protected:
-  void take_turn(Turn& turn) override {
-    if (peeks) throw InvalidRun("a score has read a later token");
-    TttScorer::take_turn(turn);
-  }
+  void take_turn(Turn&) override { throw InvalidRun("a score has read a later token"); }
 };
 
-TEST(TttRanks, AVoidRankVoidsTheRun) {
-  const Options options = with_lanes(2);
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  std::mutex mutex;
-  int invalid_ranks = 0;
+TEST(TttRanks, AnInvalidRankEndsTheRunOfAll) {
+  std::atomic<int> invalid_ranks = 0;
   ThreadWorld(2).run([&](int rank, Communicator& communicator) {
-    TttRunner runner(options.runner);
-    runner.set_random_parameters(3);
-    refresh_copies(runner.model().store, runner.model().layouts);
-    TttSetup setup = runner.setup(options.config);
-    setup.lanes = 2;
-    setup.communicator = &communicator;
-    Peeking run(runner.model(), setup, {tokens, 1, nullptr, {}});
-    run.peeks = rank == 1;
+    TinyRun options = with_lanes(2);
+    options.tokens = made_up_stream(kLengths);
+    options.communicator = &communicator;
     try {
-      run.run();
+      static_cast<void>(rank == 1 ? run_tiny<Peeking>(options) : run_tiny(options));
     } catch (const InvalidRun& reason) {
       EXPECT_STREQ(reason.what(), "a score has read a later token");
-      const std::lock_guard lock(mutex);
       ++invalid_ranks;
     }
   });

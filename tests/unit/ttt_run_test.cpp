@@ -11,7 +11,6 @@
 
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
-#include "framework/run/parameter_store.h"
 #include "framework/ttt/ttt_outputs.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
@@ -22,22 +21,8 @@ namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
 
-struct Outcome {
-  TttReport report;
-  std::vector<float> losses;
-};
-
-Outcome run(const TttRunner::Options& options, const TttConfig& config, std::vector<float> reference = {}) {
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  TttRunner runner(options);
-  runner.set_random_parameters(3);
-  refresh_copies(runner.model().store, runner.model().layouts);
-  const TttSetup setup = runner.setup(config);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, reference});
-  Outcome outcome{ttt.run(), std::vector<float>(tokens.size())};
-  for (std::size_t i = 1; i < tokens.size(); ++i)
-    outcome.losses[i] = ttt.book().loss(static_cast<std::int64_t>(i));
-  return outcome;
+TinyOutcome run(const TttRunner::Options& options, const TttConfig& config, const std::vector<float>& without = {}) {
+  return run_tiny({.options = options, .config = config, .tokens = made_up_stream(kLengths), .without = without});
 }
 
 // Building programs of many shapes takes seconds. In a process of its own: signals are taken over before there are threads.
@@ -166,7 +151,7 @@ TEST(TttScorer, BaseProgramsAreNoLargerThanAChunk) {
 }
 
 TEST(TttScorer, ReportsEveryBatchPhaseAndLength) {
-  const Outcome outcome = run(tiny_options(), tiny_config());
+  const TinyOutcome outcome = run(tiny_options(), tiny_config());
   const TttReport& report = outcome.report;
   EXPECT_EQ(report.documents, static_cast<std::int64_t>(kLengths.size()));
   ASSERT_EQ(report.batches.size(), 4u);  // the remainder of one document, then three times three
@@ -217,25 +202,25 @@ TEST(TttScorer, TheCollapseIsSeenAndFallsBack) {
 
   const std::vector<float> losses = run(tiny_options(), config).losses;
   config.on_collapse = OnCollapse::fallback;
-  const Outcome learned = run(tiny_options(), config, easy);
+  const TinyOutcome learned = run(tiny_options(), config, easy);
   EXPECT_EQ(learned.report.collapsed_at, -1);
   EXPECT_FALSE(learned.report.fell_back);
   EXPECT_EQ(learned.losses, losses);
   config.on_collapse = OnCollapse::warn;
-  const Outcome warned = run(tiny_options(), config, unreachable);
+  const TinyOutcome warned = run(tiny_options(), config, unreachable);
   EXPECT_EQ(warned.report.collapsed_at, 0);
   EXPECT_FALSE(warned.report.fell_back);
   EXPECT_EQ(warned.losses, losses) << "a warning must not change the scores";
 
   config.on_collapse = OnCollapse::fallback;
-  const Outcome fallen = run(tiny_options(), config, unreachable);
+  const TinyOutcome fallen = run(tiny_options(), config, unreachable);
   EXPECT_TRUE(fallen.report.fell_back);
   EXPECT_TRUE(fallen.report.batches[0].adapted);
   EXPECT_FALSE(fallen.report.batches[1].adapted);
   // After the first batch every score is that of adapters which never moved.
   TttRunner::Options frozen = tiny_options();
   frozen.lr = 0;
-  const Outcome plain = run(frozen, config);
+  const TinyOutcome plain = run(frozen, config);
   const std::vector<std::uint16_t> stream = made_up_stream(kLengths);
   const DocumentPlan plan = plan_documents(stream, 1, config);
   for (std::size_t queue = 1; queue < plan.queue.size(); ++queue) {
@@ -265,9 +250,9 @@ TEST(TttScorer, ChunkSizesFollowTheLongestDocument) {
 
 TEST(TttScorer, Bf16ScoresAreNearF32) {
   TttRunner::Options options = tiny_options();
-  const Outcome exact = run(options, tiny_config());
+  const TinyOutcome exact = run(options, tiny_config());
   options.compute = MLG_BF16;
-  const Outcome rounded = run(options, tiny_config());
+  const TinyOutcome rounded = run(options, tiny_config());
   EXPECT_NE(exact.losses, rounded.losses);
   EXPECT_NEAR(exact.report.sums.mean_loss_nats(), rounded.report.sums.mean_loss_nats(), 0.05);
 }

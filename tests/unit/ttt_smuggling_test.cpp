@@ -17,12 +17,7 @@ const std::string kFolder = test_support::built("ttt_plugins");
 std::string outcome(const TttRunner::Options& options) {
   const std::vector<std::uint16_t> tokens = made_up_stream({9, 14, 31, 7, 22});
   return refusal_of([&] {
-    TttRunner runner(options);
-    runner.set_random_parameters(3);
-    const TttConfig config = tiny_config();
-    const TttSetup setup = runner.setup(config);
-    TttScorer run(runner.model(), setup, {tokens, 1, nullptr, {}});
-    EXPECT_EQ(run.run().sums.tokens, tokens.size() - 1);
+    EXPECT_EQ(run_tiny({.options = options, .tokens = tokens}).report.sums.tokens, tokens.size() - 1);
   });
 }
 

@@ -6,7 +6,6 @@
 
 #include "framework/check/transform_probe.h"
 #include "framework/config/ttt_config.h"
-#include "framework/run/parameter_store.h"
 #include "tests/support/built.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
@@ -133,32 +132,17 @@ TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
   EXPECT_EQ(fed(TransformOrder::file), expected);
 }
 
-struct Outcome {
-  TttReport report;
-  std::vector<float> losses;
-};
-
-Outcome run(const TttRunner::Options& options, std::vector<TttStanding>* standings = nullptr,
-            const TttStanding* from = nullptr) {
-  TttRunner runner(options);
-  runner.set_random_parameters(3);
-  refresh_copies(runner.model().store, runner.model().layouts);
-  const TttConfig config = tiny_config();
-  const TttSetup setup = runner.setup(config);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  if (standings) ttt.at_boundaries([&] { standings->push_back(ttt.standing()); }, {});
-  Outcome outcome{ttt.run(from), {}};
-  outcome.losses = ttt.book().losses();
-  return outcome;
+TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr) {
+  return run_tiny({.options = options, .tokens = tokens, .from = from});
 }
 
 // Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
 TEST(TttTransform, ChangesScoresAndNothingElse) {
-  const Outcome plain = run(tiny_options());
+  const TinyOutcome plain = run(tiny_options());
   EXPECT_EQ(plain.report.untransformed.tokens, 0u);
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     SCOPED_TRACE(word_of(order));
-    const Outcome tilted = run(with_transform(order));
+    const TinyOutcome tilted = run(with_transform(order));
     EXPECT_EQ(tilted.report.untransformed.loss_nats, plain.report.sums.loss_nats);
     EXPECT_EQ(tilted.report.untransformed.tokens, plain.report.sums.tokens);
     int hits = 0, misses = 0;
@@ -204,11 +188,10 @@ TEST(TransformedLoss, ProbabilitiesSumToOne) {
 TEST(TttTransform, AnInterruptedRunGoesOnToTheBit) {
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     SCOPED_TRACE(word_of(order));
-    std::vector<TttStanding> standings;
-    const Outcome whole = run(with_transform(order), &standings);
-    ASSERT_EQ(standings.size(), 3u);
-    for (const TttStanding& standing : standings) {
-      const Outcome continued = run(with_transform(order), nullptr, &standing);
+    const TinyOutcome whole = run(with_transform(order));
+    ASSERT_EQ(whole.standings.size(), 3u);
+    for (const TttStanding& standing : whole.standings) {
+      const TinyOutcome continued = run(with_transform(order), &standing);
       EXPECT_EQ(continued.losses, whole.losses);
       EXPECT_EQ(continued.report.sums.loss_nats, whole.report.sums.loss_nats);
       EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
