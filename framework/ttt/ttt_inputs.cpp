@@ -13,10 +13,11 @@ namespace mulligan {
 
 std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
   const std::int64_t lanes = loaded.config.ttt->config.lanes;
-  config_error_if(lanes > 0 && lanes < world_size,
-                  "{} is {}, but there are {} ranks, and some would have nothing to do; set it to at least that, "
-                  "or start fewer.",
-                  loaded.config.ttt->settings.where("lanes"), lanes, world_size);
+  config_error_if(
+      lanes > 0 && lanes < world_size,
+      "{} is {}, but there are {} ranks, and some would have nothing to do; set it to at least that, "
+      "or start fewer.",
+      loaded.config.ttt->settings.where("lanes"), lanes, world_size);
   return lanes > 0 ? lanes : world_size;
 }
 
@@ -24,10 +25,11 @@ void require_scorable(const LoadedConfig& loaded) {
   const TttSection& ttt = *loaded.config.ttt;
   const double fraction = ttt.config.document_fraction;
   const bool strict = loaded.config.ledger.rules == LedgerRules::strict;
-  config_error_if(strict && fraction != 1.0,
-                  "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is "
-                  "of the whole set; set it to 1.",
-                  fraction);
+  config_error_if(
+      strict && fraction != 1.0,
+      "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is "
+      "of the whole set; set it to 1.",
+      fraction);
   // The steps have no scale of the loss ([loss_scale]), and gradients of single windows are small.
   config_error_if(
       scored_dtype(loaded.config) == Precision::fp16,
@@ -35,10 +37,11 @@ void require_scorable(const LoadedConfig& loaded) {
       "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
   if (ttt.transform && ttt.transform_order == TransformOrder::file) {
     const std::string key = ttt.transform->host.where("text_order");
-    config_error_if(fraction < 1,
-                    "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves "
-                    "out, too; take \"queue\" or \"document\".",
-                    key, fraction);
+    config_error_if(
+        fraction < 1,
+        "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves "
+        "out, too; take \"queue\" or \"document\".",
+        key, fraction);
     config_error_if(
         strict,
         "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
@@ -59,7 +62,8 @@ std::vector<TargetRange> scored_ranges(const ValidationSet& validation, const Tt
   const DocumentPlan plan = plan_documents(validation.tokens, validation.bos_id, config);
   if (config.document_fraction == 1.0) return {{plan.documents[0].start + 1, std::ssize(validation.tokens)}};
   std::vector<TargetRange> ranges;
-  for (const PlannedBatch& batch : plan.queue) std::ranges::copy(plan.ranges(batch), std::back_inserter(ranges));
+  for (const PlannedBatch& batch : plan.queue)
+    std::ranges::copy(plan.ranges(batch), std::back_inserter(ranges));
   return ranges;
 }
 
@@ -84,9 +88,9 @@ void require_equal_bytes(const ValidationSet& validation, const TttConfig& confi
   std::uint64_t table = 0, decoded = 0;
   std::int64_t tokens = 0;
   for (const TargetRange& range : scored_ranges(validation, config)) {
-    const auto document = std::span<const std::uint16_t>(validation.tokens)
-                              .subspan(static_cast<std::size_t>(range.first - 1),
-                                       static_cast<std::size_t>(range.count() + 1));
+    const auto document =
+        std::span<const std::uint16_t>(validation.tokens)
+            .subspan(static_cast<std::size_t>(range.first - 1), static_cast<std::size_t>(range.count() + 1));
     table += validation.byte_table->count(document);
     decoded += count_bytes_by_decoding(*validation.tokenizer, document);
     tokens += range.count();

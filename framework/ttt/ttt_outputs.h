@@ -104,7 +104,7 @@ class TttOutputs : public TttListener {
   std::int64_t sequence_ = 0;  // of the audit log
   const DocumentPlan* plan_ = nullptr;
   std::optional<Progress> progress_;  // in tokens
-  Comparison compared_;  // after the last batch
+  Comparison compared_;               // after the last batch
 };
 
 }  // namespace mulligan

@@ -238,8 +238,8 @@ class TttSession {
     std::optional<TttScorer> scorer;
     {
       Progress planning(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
-      scorer.emplace(model, setup,
-                     TttData{validation_.tokens, validation_.bos_id, validation_.counter(), {}}, &outputs);
+      scorer.emplace(model, setup, TttData{validation_.tokens, validation_.bos_id, validation_.counter(), {}},
+                     &outputs);
     }
     scorer->at_boundaries([&] { saver_.between_batches(*scorer); },
                           [&] {

@@ -28,7 +28,8 @@ TttRunner::Options doc_lora(const std::string& keys) {
   return tiny_options("rank = 3\nalpha = 6.0\n" + keys);
 }
 
-TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr, std::int64_t lanes = 1) {
+TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr,
+                std::int64_t lanes = 1) {
   TinyRun how{.options = options, .tokens = made_up_stream(kLengths), .lanes = lanes, .from = from};
   how.config.prefix_documents = 0;
   return run_tiny(how);

@@ -21,8 +21,10 @@ namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
 
-TinyOutcome run(const TttRunner::Options& options, const TttConfig& config, const std::vector<float>& without = {}) {
-  return run_tiny({.options = options, .config = config, .tokens = made_up_stream(kLengths), .without = without});
+TinyOutcome run(const TttRunner::Options& options, const TttConfig& config,
+                const std::vector<float>& without = {}) {
+  return run_tiny(
+      {.options = options, .config = config, .tokens = made_up_stream(kLengths), .without = without});
 }
 
 // Building programs of many shapes takes seconds. In a process of its own: signals are taken over before there are threads.
