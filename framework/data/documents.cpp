@@ -113,7 +113,7 @@ std::int64_t whole_rows_length(std::int64_t count, std::int64_t row_tokens) {
 }
 
 std::vector<DocumentBatch> batch_documents(std::span<const Document> documents, int batch_size,
-                                           BatchOrder order) {
+                                           DocumentOrder order) {
   if (batch_size < 1)
     throw config_error("a batch of {} documents is not possible; give at least 1", batch_size);
   const auto length = [&](int document) { return documents[static_cast<std::size_t>(document)].length; };
@@ -127,7 +127,7 @@ std::vector<DocumentBatch> batch_documents(std::span<const Document> documents, 
     batches.push_back({static_cast<int>(batches.size()), {begin, end}});
     begin = end;
   }
-  if (order == BatchOrder::longest_first) {
+  if (order == DocumentOrder::longest_first) {
     std::stable_sort(batches.begin(), batches.end(), [&](const DocumentBatch& a, const DocumentBatch& b) {
       return length(a.documents.back()) > length(b.documents.back());
     });

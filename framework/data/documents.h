@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/config/adaptation.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
@@ -34,8 +35,6 @@ struct DocumentBatch {
   bool operator==(const DocumentBatch&) const = default;
 };
 
-enum class BatchOrder { longest_first, shortest_first };
-
 // Where the first document of a shard begins that begins in [from, until); nothing: there is no BOS.
 std::optional<std::int64_t> first_document(const Shard& shard, int bos_id, std::int64_t from = 0,
                                            std::int64_t until = std::numeric_limits<std::int64_t>::max());
@@ -45,7 +44,7 @@ bool documents_begin(const std::vector<std::filesystem::path>& shards, int bos_i
 // Sorts the documents by length (stable), groups them by `batch_size` (the remainder holds the longest), and
 // orders the groups by their longest document; groups of equal length keep their ascending order.
 std::vector<DocumentBatch> batch_documents(std::span<const Document> documents, int batch_size,
-                                           BatchOrder order);
+                                           DocumentOrder order);
 
 // The sorted subset max(1, round(count * fraction)) of 0..count-1 that the public script evaluates: Python's
 // random.Random(seed).sample. Throws config_error for a fraction outside (0, 1] or count < 1.

@@ -32,7 +32,6 @@ class ByteCounter;
 
 struct EvaluatorOptions {
   EvalConfig eval;
-  DType compute = MLG_F32;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   int bos_id = 1;            // begins documents, which attention does not cross; or kNoDocuments
   bool keep_logits = false;  // for row_logits(): memory and a copy of [tokens of a pass, vocabulary] f32

@@ -47,7 +47,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
   BoundEvaluator scoring(
       model.store(), config.model, model.layouts(),
-      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
+      {config.eval, scored_order(config.model), validation.segment_start()});
   model.load(load);
   const auto identity = [&] {
     return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),

@@ -54,14 +54,12 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
   }
   std::vector<Document> subset;
   for (const int number : chosen) subset.push_back(plan.document(number));
-  const auto order =
-      config.order == DocumentOrder::longest_first ? BatchOrder::longest_first : BatchOrder::shortest_first;
-  for (DocumentBatch& batch : batch_documents(subset, static_cast<int>(config.batch_documents), order)) {
+  for (DocumentBatch& batch :
+       batch_documents(subset, static_cast<int>(config.batch_documents), config.order)) {
     for (int& number : batch.documents) number = chosen[static_cast<std::size_t>(number)];
     const std::int64_t longest = plan.targets(batch.documents.back());
     const std::int64_t chunk_tokens = chunk_tokens_of(config, longest);
-    plan.queue.push_back(
-        {batch.index, std::move(batch.documents), chunk_tokens, chunk_count(longest, chunk_tokens)});
+    plan.queue.push_back({std::move(batch), chunk_tokens, chunk_count(longest, chunk_tokens)});
   }
   plan.chosen_documents = std::ssize(chosen);
   return plan;

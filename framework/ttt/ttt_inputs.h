@@ -66,7 +66,7 @@ struct PlainScorer : BoundEvaluator {
   PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id)
       : BoundEvaluator(model.store, model.config, model.layouts, options(model, config, bos_id)) {}
   static EvaluatorOptions options(const BaseModel& model, const RunConfig& config, int bos_id) {
-    EvaluatorOptions options{config.eval, model.compute, model.layer_order, bos_id};
+    EvaluatorOptions options{config.eval, model.layer_order, bos_id};
     options.eval.mode = EvalMode::rows;
     options.eval.drop_remainder = false;
     return options;

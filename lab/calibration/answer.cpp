@@ -32,7 +32,7 @@ struct Model {
       const std::function<void(const Evaluator&, const EvalSpan&, std::span<const float>)>& row) const {
     LoadedModel weights(backend, config, LoadedModel::Masters::scored);
     BoundEvaluator scoring(weights.store(), config.model, weights.layouts(),
-                           {eval, weights.compute(), scored_order(config.model), bos_id, keep_logits});
+                           {eval, scored_order(config.model), bos_id, keep_logits});
     weights.load(load);
     scoring.evaluator.score(
         tokens, nullptr, 1, 0,

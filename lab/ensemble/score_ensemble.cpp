@@ -221,7 +221,7 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
 
   BoundEvaluator scoring(
       model.store(), config.model, model.layouts(),
-      {config.eval, model.compute(), scored_order(config.model), validation.segment_start(), true});
+      {config.eval, scored_order(config.model), validation.segment_start(), true});
   model.load(load);
   log.print("scoring {} members of '{}' by {} ({}) over {} tokens on {}", score.members, origin.name,
             score.plugin, score.settings, validation.tokens.size() - 1, backend.info().description);

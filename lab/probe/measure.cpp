@@ -132,7 +132,7 @@ void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& v
                    Measurement& result) {
   BoundEvaluator scoring(
       model.store(), config.model, model.layouts(),
-      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
+      {config.eval, scored_order(config.model), validation.segment_start()});
   RunRanks alone;
   const auto start = std::chrono::steady_clock::now();
   const EvalResult score = evaluate(scoring.evaluator, validation, alone.group());

@@ -93,7 +93,6 @@ TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settin
   Model model(artifact, settings, nullptr);
   EvaluatorOptions options;
   options.eval = settings.eval;
-  options.compute = static_cast<DType>(settings.activations);
   options.layer_order = scored_order(settings.model);
   options.bos_id = settings.joined ? kNoDocuments : text.bos_id;
   Evaluator evaluator(model.store, settings.model, model.layouts, options);

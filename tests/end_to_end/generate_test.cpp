@@ -66,7 +66,6 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   const Tokenizer tokenizer = Tokenizer::load(config.data.tokenizer);
   EvaluatorOptions evaluating;
   evaluating.eval = config.eval;
-  evaluating.compute = model.compute();
   evaluating.layer_order = scored_order(config.model);
   evaluating.bos_id = tokenizer.bos_id();
   Evaluator evaluator(model.store(), config.model, model.layouts(), evaluating);

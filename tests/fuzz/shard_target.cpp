@@ -51,7 +51,7 @@ void group_documents(std::span<const std::uint16_t> tokens, const Options& o) {
   require(documents.empty() ||
               documents.front().start + covered - overlaps == static_cast<std::int64_t>(tokens.size()),
           "the documents do not cover the tokens");
-  unless_refused([&] { return batch_documents(documents, o.world_size, BatchOrder::longest_first).size(); });
+  unless_refused([&] { return batch_documents(documents, o.world_size, DocumentOrder::longest_first).size(); });
 }
 
 // Reads on from the start, and again from the position reached halfway.

@@ -170,7 +170,8 @@ TEST(LoaderGolden, TestTimeTrainingBatchesMatch) {
     SCOPED_TRACE(name);
     std::smatch match;
     ASSERT_TRUE(std::regex_match(name, match, pattern));
-    const BatchOrder order = match[2] == "ascending" ? BatchOrder::shortest_first : BatchOrder::longest_first;
+    const DocumentOrder order =
+        match[2] == "ascending" ? DocumentOrder::shortest_first : DocumentOrder::longest_first;
     const auto batches = batch_documents(documents, std::stoi(match[1]), order);
     ASSERT_EQ(batches.size(), expected.size());
     for (std::size_t i = 0; i < batches.size(); ++i) {
