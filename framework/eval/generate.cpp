@@ -48,8 +48,7 @@ NextToken::NextToken(TensorStore& store, const ModelConfig& model,
   for (std::int64_t tokens = std::min(shortest, window_);; tokens = std::min(2 * tokens, window_)) {
     lengths_[tokens] =
         std::make_unique<BatchProgram>(store, model, layouts, options.layer_order,
-                                       BatchShape{options.sequences, tokens, BatchShape::Wanted::one_each},
-                                       options.adapters ? options.adapters() : nullptr);
+                                       BatchShape{options.sequences, tokens, BatchShape::Wanted::one_each});
     if (tokens == window_) break;
   }
 }

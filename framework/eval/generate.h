@@ -33,8 +33,6 @@ struct NextTokenOptions {
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   std::int64_t window = 0;     // tokens of the longest context; for a longer text the last ones count
   std::int64_t sequences = 1;  // texts that are continued at once
-  // Makes the adapters of one program; empty: none. Each lives as long as its program.
-  std::function<std::unique_ptr<Taps>()> adapters = {};
 };
 
 // NextToken: the tokens that follow texts, by the one forward pass.

@@ -45,9 +45,8 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
             backend.info().description);
 
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
-  BoundEvaluator scoring(
-      model.store(), config.model, model.layouts(),
-      {config.eval, scored_order(config.model), validation.segment_start()});
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(),
+                         {config.eval, scored_order(config.model), validation.segment_start()});
   model.load(load);
   const auto identity = [&] {
     return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),

@@ -219,9 +219,8 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   require_counted(config, score.stored);
   ValidationSet validation = validation_of(config, origin, options, log);
 
-  BoundEvaluator scoring(
-      model.store(), config.model, model.layouts(),
-      {config.eval, scored_order(config.model), validation.segment_start(), true});
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(),
+                         {config.eval, scored_order(config.model), validation.segment_start(), true});
   model.load(load);
   log.print("scoring {} members of '{}' by {} ({}) over {} tokens on {}", score.members, origin.name,
             score.plugin, score.settings, validation.tokens.size() - 1, backend.info().description);

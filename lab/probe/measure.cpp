@@ -130,9 +130,8 @@ void count_weights(LoadedModel& model, Measurement& result) {
 
 void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
                    Measurement& result) {
-  BoundEvaluator scoring(
-      model.store(), config.model, model.layouts(),
-      {config.eval, scored_order(config.model), validation.segment_start()});
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(),
+                         {config.eval, scored_order(config.model), validation.segment_start()});
   RunRanks alone;
   const auto start = std::chrono::steady_clock::now();
   const EvalResult score = evaluate(scoring.evaluator, validation, alone.group());

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
@@ -22,8 +21,7 @@ namespace {
 struct GenerateArguments {
   RunOptions run;
   GenerateRunOptions generate;
-  std::string path;      // artifact, run directory or weights file
-  std::string document;  // file
+  std::string path;  // artifact, run directory or weights file
   bool keep = false;
 };
 
@@ -68,11 +66,6 @@ void run(const GenerateArguments& arguments) {
     write(text);
     if (arguments.keep) written += text;
   };
-  if (!arguments.document.empty()) {
-    options.document = read_file(arguments.document);
-    if (options.document.empty())
-      throw data_error("'{}' is empty, so there is nothing to train adapters on.", arguments.document);
-  }
   PluginHost host = arguments.run.plugin_host();
   const GenerateRunResult result = run_generate(source.loaded, host, source.origin, source.load, options);
   begin();
@@ -117,10 +110,6 @@ void add_generate_command(CLI::App& app) {
   command->add_option("--seed", options.generate.sampling.seed, "The same seed gives the same text")
       ->type_name("N")
       ->capture_default_str();
-  command
-      ->add_option("--document", arguments->document,
-                   "Text file that the prompt continues; adapters are trained on it first, as [ttt] says")
-      ->type_name("FILE");
   arguments->run.declare_config(*command);
   arguments->run.declare(*command);
   declare_quiet(*command, options);
