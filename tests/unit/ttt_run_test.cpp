@@ -260,15 +260,10 @@ TEST(TttScorer, Bf16ScoresAreNearF32) {
 }
 
 TEST(TttScorer, WindowsOfOneTokenAndDocumentsOfTwo) {
-  TttConfig config = tiny_config();
-  config.chunk_tokens = config.context_tokens = 1;
-  const std::vector<std::uint16_t> tokens = {1, 5, 1, 6, 7, 1};
-  TttRunner runner(tiny_options());
-  runner.set_random_parameters(3);
-  config.prefix_documents = 0;
-  const TttSetup setup = runner.setup(config);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  EXPECT_EQ(ttt.run().sums.tokens, 5u);
+  TinyRun how{.tokens = {1, 5, 1, 6, 7, 1}};
+  how.config.chunk_tokens = how.config.context_tokens = 1;
+  how.config.prefix_documents = 0;
+  EXPECT_EQ(run_tiny(how).report.sums.tokens, 5u);
 }
 
 TEST(TttScorer, RefusesPluginsThatDoNotOfferWhatIsAskedFor) {

@@ -35,11 +35,7 @@ TEST(TttSmuggling, IsStopped) {
     const char* says;
   } ways[] = {// The adapter that turned 2.077 into 0.562 bits per byte, and its relatives.
               {"shifted_view", {0}, "would cut or shift tokens"},
-              {"shifted_output", {0}, "would cut or shift tokens"},
               {"other_document", {0}, "would cut or shift tokens"},
-              // The probe looked at the longest window only, and at one boundary in it.
-              {"by_window_length", {12}, "would cut or shift tokens"},
-              {"by_position", {8}, "would cut or shift tokens"},
               {"state", {0}, "keeps nothing but its declared adapters"},
               {"late", {0}, "the recording is over"},
               {"through_an_adapter", {0}, "writes into an adapter while a window is scored"},

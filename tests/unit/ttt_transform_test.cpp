@@ -78,45 +78,35 @@ Proposed fed(TransformOrder order) {
   return proposed;
 }
 
-TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
-  NaiveNgrams ngrams;
+// What an n-gram model proposes that learns in the order of scoring, of all documents or of each by itself.
+Proposed of_documents(bool alone) {
+  NaiveNgrams all;
   Proposed expected;
+  std::map<int, NaiveNgrams> own;
   std::map<int, std::vector<int>> histories;
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
       for (const int number : batch.documents) {
+        NaiveNgrams& ngrams = alone ? own[number] : all;
         std::vector<int>& history = histories[number];
         if (history.empty()) history = {1};
-        const std::int64_t first = chunk * batch.chunk_tokens + 1;
-        for (std::int64_t i = first; i < std::min(first + batch.chunk_tokens, plan.document(number).length);
-             ++i) {
-          const std::int64_t target = plan.document(number).start + i;
+        const TargetRange range = plan.range(batch, number, chunk);
+        for (std::int64_t target = range.first; target < range.last; ++target) {
           expected[target] = ngrams.propose(history);
-          const int token = tokens[static_cast<std::size_t>(target)];
-          ngrams.learn(history, token);
-          history.push_back(token);
+          ngrams.learn(history, tokens[static_cast<std::size_t>(target)]);
+          history.push_back(tokens[static_cast<std::size_t>(target)]);
         }
       }
     }
   }
-  const Proposed found = fed(TransformOrder::queue);
-  EXPECT_EQ(found, expected);
-  EXPECT_GT(std::ranges::count_if(found, [](const auto& p) { return !p.second.empty(); }), 20);
+  return expected;
 }
 
-TEST(TransformFeed, DocumentOrderKnowsTheDocumentAlone) {
-  Proposed expected;
-  for (const Document& document : plan.documents) {
-    if (document.length < 2) continue;
-    NaiveNgrams ngrams;
-    std::vector<int> history = {1};
-    for (std::int64_t i = document.start + 1; i < document.start + document.length; ++i) {
-      expected[i] = ngrams.propose(history);
-      ngrams.learn(history, tokens[static_cast<std::size_t>(i)]);
-      history.push_back(tokens[static_cast<std::size_t>(i)]);
-    }
-  }
-  EXPECT_EQ(fed(TransformOrder::document), expected);
+TEST(TransformFeed, LearnsInTheOrderOfScoringOrTheDocumentAlone) {
+  const Proposed found = fed(TransformOrder::queue);
+  EXPECT_EQ(found, of_documents(false));
+  EXPECT_GT(std::ranges::count_if(found, [](const auto& p) { return !p.second.empty(); }), 20);
+  EXPECT_EQ(fed(TransformOrder::document), of_documents(true));
 }
 
 // The record's way: one text from the first to the last token, seeded with its own first target.
@@ -130,10 +120,6 @@ TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
     history.push_back(tokens[i]);
   }
   EXPECT_EQ(fed(TransformOrder::file), expected);
-}
-
-TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr) {
-  return run_tiny({.options = options, .tokens = tokens, .from = from});
 }
 
 // Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
