@@ -99,7 +99,6 @@ class Evaluator {
   std::size_t row_count(std::int64_t token_count, int world_size = 1, int rank = 0) const;
 
  private:
-  std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;
   void hide(const EvalSpan& span);
   void upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass);
 

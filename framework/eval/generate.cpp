@@ -42,13 +42,13 @@ double token_loss_nats(std::span<const float> logits, int token) {
 }
 
 NextToken::NextToken(TensorStore& store, const ModelConfig& model,
-                     const std::vector<ParameterLayout>& layouts, const NextTokenOptions& options)
-    : window_(options.window) {
+                     const std::vector<ParameterLayout>& layouts, LayerOrderKind order, std::int64_t window,
+                     std::int64_t sequences)
+    : window_(window) {
   constexpr std::int64_t shortest = 32;
   for (std::int64_t tokens = std::min(shortest, window_);; tokens = std::min(2 * tokens, window_)) {
-    lengths_[tokens] =
-        std::make_unique<BatchProgram>(store, model, layouts, options.layer_order,
-                                       BatchShape{options.sequences, tokens, BatchShape::Wanted::one_each});
+    lengths_[tokens] = std::make_unique<BatchProgram>(
+        store, model, layouts, order, BatchShape{sequences, tokens, BatchShape::Wanted::one_each});
     if (tokens == window_) break;
   }
 }

@@ -29,20 +29,15 @@ int choose_token(std::span<const float> logits, const Sampling& sampling, std::u
 // -log softmax(logits)[token], in nats.
 double token_loss_nats(std::span<const float> logits, int token);
 
-struct NextTokenOptions {
-  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
-  std::int64_t window = 0;     // tokens of the longest context; for a longer text the last ones count
-  std::int64_t sequences = 1;  // texts that are continued at once
-};
-
 // NextToken: the tokens that follow texts, by the one forward pass.
 class NextToken {
  public:
-  // Plans a program for each length of context 32, 64, 128, ... up to the window. A token costs a forward pass over the shortest one that
-  // holds the text so far. Parameters are read from `store` as `layouts` say. All references must outlive this object. The programs must
+  // `window`: tokens of the longest context; of a longer text the last ones count. `sequences`: texts that are continued at once. Plans a
+  // program for each length of context 32, 64, 128, ... up to the window. A token costs a forward pass over the shortest one that holds
+  // the text so far. Parameters are read from `store` as `layouts` say. All references must outlive this object. The programs must
   // be bound before logits().
   NextToken(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-            const NextTokenOptions& options);
+            LayerOrderKind order, std::int64_t window, std::int64_t sequences = 1);
 
   std::vector<Program*> programs();
 

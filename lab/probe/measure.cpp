@@ -56,8 +56,8 @@ struct BatchPrograms {
         arena(store.backend()) {
     std::vector<Program*> programs = {&whole.program()};
     if (options.tokens > 0) {
-      next.emplace(store, config.model, layouts,
-                   NextTokenOptions{scored_order(config.model), options.prompt + options.tokens, batch});
+      next.emplace(store, config.model, layouts, scored_order(config.model), options.prompt + options.tokens,
+                   batch);
       for (Program* program : next->programs()) programs.push_back(program);
     }
     arena.bind(programs, store);

@@ -55,8 +55,8 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
   std::ranges::copy(tokenizer.encode(transform ? transform->apply(options.prompt) : options.prompt),
                     std::back_inserter(text));
 
-  NextToken predictor(model.store(), config.model, model.layouts(),
-                      {scored_order(config.model), config.eval.sequence_length});
+  NextToken predictor(model.store(), config.model, model.layouts(), scored_order(config.model),
+                      config.eval.sequence_length);
   SharedArena arena(backend);
   arena.bind(predictor.programs(), model.store());
 
