@@ -90,28 +90,25 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, s
   validation.data.validation = std::move(checked.identity);
   validation.data.tokenizer_sha256 = data.tokenizer.empty() ? checked.tokenizer_sha256 : use.tokenizer_sha256;
   validation.tokens = read_tokens(validation.files);
-  if (validation.tokens.size() < 2) {
-    throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",
-                     data.validation, validation.tokens.size());
-  }
+  data_error_if(validation.tokens.size() < 2,
+                "the validation shards '{}' hold {} tokens, but scoring needs at least 2.", data.validation,
+                validation.tokens.size());
   if (validation.tokenizer) {
     choose_byte_counter(validation, data, vocabulary);
     validation.data.byte_table_sha256 = validation.counter()->sha256();
   }
-  if (validation.tokenizer && validation.counter()->count(validation.tokens) == 0) {
-    throw data_error(
-        "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
-        "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-        validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
-  }
+  data_error_if(
+      validation.tokenizer && validation.counter()->count(validation.tokens) == 0,
+      "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
+      "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
+      validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
   if (targets == 0) return validation;
   const auto needed = static_cast<std::size_t>(targets) + 1;
-  if (validation.tokens.size() < needed) {
-    throw data_error(
-        "eval.tokens is {}, but the validation shards '{}' hold {} tokens, that is {} targets; lower it, or leave it "
-        "out to score all.",
-        targets, data.validation, validation.tokens.size(), validation.tokens.size() - 1);
-  }
+  data_error_if(
+      validation.tokens.size() < needed,
+      "eval.tokens is {}, but the validation shards '{}' hold {} tokens, that is {} targets; lower it, or leave it "
+      "out to score all.",
+      targets, data.validation, validation.tokens.size(), validation.tokens.size() - 1);
   validation.tokens.resize(needed);
   return validation;
 }
@@ -165,12 +162,11 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
   result.loss_sum_nats = totals[0];
   result.tokens = static_cast<std::uint64_t>(totals[1]);
   result.bytes = static_cast<std::uint64_t>(totals[2]);
-  if (result.tokens == 0) {
-    throw data_error(
-        "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
-        "eval.drop_remainder = false.",
-        validation.tokens.size());
-  }
+  data_error_if(
+      result.tokens == 0,
+      "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
+      "eval.drop_remainder = false.",
+      validation.tokens.size());
   if (!std::isfinite(result.loss_sum_nats)) {
     throw run_error("the validation loss is {}, so the model's weights are broken; no score is given.",
                     result.loss_sum_nats);

@@ -25,12 +25,11 @@ constexpr const char* clip_name = "ttt/base/clip_scale";
 
 const mlg_base_update& checked(const mlg_base_update& numbers, const TttPlugin& plugin,
                                std::int64_t row_tokens) {
-  if (numbers.chunk_tokens < row_tokens || numbers.batch_rows < 1 || numbers.epochs < 1) {
-    throw config_error(
-        "[ttt.base]: {} trains on chunks of {} tokens in steps of at most {} rows, {} times, but a row has "
-        "{} tokens; give chunks of at least one row.",
-        plugin.plugin().description(), numbers.chunk_tokens, numbers.batch_rows, numbers.epochs, row_tokens);
-  }
+  config_error_if(
+      numbers.chunk_tokens < row_tokens || numbers.batch_rows < 1 || numbers.epochs < 1,
+      "[ttt.base]: {} trains on chunks of {} tokens in steps of at most {} rows, {} times, but a row has "
+      "{} tokens; give chunks of at least one row.",
+      plugin.plugin().description(), numbers.chunk_tokens, numbers.batch_rows, numbers.epochs, row_tokens);
   return numbers;
 }
 

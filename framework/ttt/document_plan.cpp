@@ -38,20 +38,18 @@ std::vector<TargetRange> DocumentPlan::ranges(const PlannedBatch& batch) const {
 DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config) {
   DocumentPlan plan;
   plan.documents = find_documents(tokens, bos_id);
-  if (plan.documents.empty()) {
-    throw data_error(
-        "the {} validation tokens hold no BOS token ({}), so there is no document to adapt to; prepare the "
-        "data anew with BOS in front of each document.",
-        tokens.size(), bos_id);
-  }
+  data_error_if(
+      plan.documents.empty(),
+      "the {} validation tokens hold no BOS token ({}), so there is no document to adapt to; prepare the "
+      "data anew with BOS in front of each document.",
+      tokens.size(), bos_id);
   std::vector<int> chosen =
       sample_documents(static_cast<int>(plan.documents.size()), config.document_fraction,
                        static_cast<std::uint64_t>(config.document_seed));
   std::erase_if(chosen, [&](int number) { return plan.document(number).length < 2; });
-  if (chosen.empty()) {
-    throw data_error("none of the {} validation documents has a token to score; give longer validation data.",
-                     plan.documents.size());
-  }
+  data_error_if(chosen.empty(),
+                "none of the {} validation documents has a token to score; give longer validation data.",
+                plan.documents.size());
   std::vector<Document> subset;
   for (const int number : chosen) subset.push_back(plan.document(number));
   for (DocumentBatch& batch :

@@ -83,10 +83,9 @@ void TransformFeed::propose(const PlannedBatch& batch, std::int64_t chunk, const
 void TttScorer::prepare_transform() {
   if (!setup_.transform) return;
   const std::string problem = transform_problem(*setup_.transform, model_.config.vocabulary);
-  if (!problem.empty()) {
-    throw config_error("[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
-                       setup_.transform->plugin().description(), problem);
-  }
+  config_error_if(!problem.empty(),
+                  "[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
+                  setup_.transform->plugin().description(), problem);
   feed_ = std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
                                           model_.config.vocabulary, setup_.config.batch_documents);
   plain_book_.assign(data_.tokens.size(), 0.0F);

@@ -75,10 +75,9 @@ ValidationSet scored_validation(const RunConfig& config) {
     validation.tokens.resize(static_cast<std::size_t>(
         whole_rows_length(static_cast<std::int64_t>(validation.tokens.size()), config.eval.sequence_length)));
   }
-  if (validation.tokens.empty()) {
-    throw data_error("the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
-                     config.data.validation, config.eval.sequence_length);
-  }
+  data_error_if(validation.tokens.empty(),
+                "the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
+                config.data.validation, config.eval.sequence_length);
   return validation;
 }
 

@@ -25,15 +25,13 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
       arena_(model.store.backend()),
       suffixes_(setup.config.check, model.store.backend().repeats(), plan_, setup.config.context_tokens,
                 model.config.vocabulary) {
-  if (!setup.adapters.has_adapters()) {
-    throw config_error("[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
-                       setup.adapters.plugin().description());
-  }
-  if (setup.base && !setup.base->has_base_update()) {
+  config_error_if(!setup.adapters.has_adapters(),
+                  "[ttt.adapters]: {} has no adapters; name a plugin that has, such as doc_lora.",
+                  setup.adapters.plugin().description());
+  if (setup.base && !setup.base->has_base_update())
     throw config_error(
         "[ttt.base]: {} does not train the base model; name a plugin that does, such as global_sgd.",
         setup.base->plugin().description());
-  }
   std::erase_if(own_, [&](std::int64_t queue) { return !is_own(queue); });
   const std::int64_t context_tokens = setup.config.context_tokens;
   std::map<std::int64_t, std::set<WindowShape>> shapes;  // by documents per batch

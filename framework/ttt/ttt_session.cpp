@@ -390,12 +390,11 @@ class TttSession {
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options, RunRanks* ranks) {
   RunRanks alone;
-  if (!loaded.config.ttt) {
-    throw config_error("{}: there is no [ttt] section, which says how test-time training is done; add one.",
-                       loaded.file);
-  }
-  if (ranks && !ranks->alone() && options.resume)
-    throw config_error("test-time training by several ranks keeps no state; leave out --resume.");
+  config_error_if(!loaded.config.ttt,
+                  "{}: there is no [ttt] section, which says how test-time training is done; add one.",
+                  loaded.file);
+  config_error_if(ranks && !ranks->alone() && options.resume,
+                  "test-time training by several ranks keeps no state; leave out --resume.");
   return TttSession(loaded, host, origin, options, ranks ? *ranks : alone).run(load);
 }
 

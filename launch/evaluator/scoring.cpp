@@ -71,8 +71,8 @@ std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
 ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& settings,
                        const fs::path& tokenizer, const std::vector<fs::path>& shards) {
   const Tokenizer pieces = Tokenizer::load(tokenizer);
-  if (pieces.sha256() != artifact.data.tokenizer_sha256)
-    throw data_error("'{}' is not the tokenizer of the artifact; name that one.", tokenizer.string());
+  data_error_if(pieces.sha256() != artifact.data.tokenizer_sha256,
+                "'{}' is not the tokenizer of the artifact; name that one.", tokenizer.string());
   bos_id = pieces.bos_id();
   tokens = read_tokens(shards);
   std::vector<fs::path> tables;
@@ -89,7 +89,7 @@ ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& setti
     throw data_error("the shards hold no text");
 }
 
-TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text) {
+ScoreSums score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text) {
   Model model(artifact, settings, nullptr);
   EvaluatorOptions options;
   options.eval = settings.eval;
@@ -102,7 +102,7 @@ TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settin
   return {sums.loss_nats, sums.tokens, sums.bytes};
 }
 
-TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
+ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
                          std::int64_t ranks) {
   const bool first = become_ranks(ranks);
   const bool trains_base = !settings.base.name.empty();
@@ -145,8 +145,7 @@ TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& set
   TttScorer scorer(view, setup, {text.tokens, text.bos_id, text.bytes.get(), {}});
   scorer.run();
   if (!first) std::_Exit(0);
-  const ScoreSums& sums = scorer.book().sums();
-  return {sums.loss_nats, sums.tokens, sums.bytes};
+  return scorer.book().sums();
 }
 
 }  // namespace mulligan

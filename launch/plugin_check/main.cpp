@@ -52,11 +52,9 @@ void check(const CheckArguments& arguments) {
                  line.problem.empty() ? "" : ": ", line.problem);
     }
   }
-  if (failed > 0) {
-    throw config_error(
-        "{} of {} checks of '{}' failed; docs/plugins.md says what each kind of plugin promises.", failed,
-        all, arguments.plugin);
-  }
+  config_error_if(failed > 0,
+                  "{} of {} checks of '{}' failed; docs/plugins.md says what each kind of plugin promises.",
+                  failed, all, arguments.plugin);
 }
 
 }  // namespace
