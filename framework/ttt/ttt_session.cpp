@@ -173,7 +173,7 @@ class TttSession {
     if (!directory_.empty()) {
       lock_.emplace(directory_, "ttt");
       remove_temporary_leftovers(directory_);
-      files_.metrics = directory_ / "metrics.jsonl";
+      files_.directory = directory_;
     }
     if (!ttt_.audit.empty() && ranks.first()) {
       files_.audit = directory_ / ttt_.audit;
