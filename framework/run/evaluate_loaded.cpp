@@ -1,7 +1,7 @@
 #include "framework/run/evaluate_loaded.h"
 
 #include "framework/core/error.h"
-#include "framework/eval/bound_evaluator.h"
+#include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "framework/config/run_config.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"

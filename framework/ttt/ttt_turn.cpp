@@ -73,8 +73,6 @@ std::vector<float> TttScorer::score_without() {
       if (!compared.contains({queue, chunk})) continue;
       if (at_chunk_) at_chunk_();
       const Turn turn = make_turn(queue, chunk, set);
-      for (int number = 0; number < setup_.proposals(); ++number)
-        turn.program.set_proposal(number, std::vector<std::int32_t>(turn.targets.size(), -1));
       const std::vector<float> scores = forward(turn, turn.tokens, turn.targets, false).losses;
       for (std::size_t slot = 0; slot < turn.ranges.size(); ++slot) {
         const auto& [first, last] = turn.ranges[slot];

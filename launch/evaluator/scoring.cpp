@@ -95,10 +95,8 @@ ScoreSums score_plain(const Artifact& artifact, const EvaluationSettings& settin
   options.eval = settings.eval;
   options.layer_order = scored_order(settings.model);
   options.bos_id = settings.joined ? kNoDocuments : text.bos_id;
-  Evaluator evaluator(model.store, settings.model, model.layouts, options);
-  SharedArena arena(model.backend);
-  arena.bind({&evaluator.program()}, model.store);
-  const EvalSums sums = evaluator.score(text.tokens, text.bytes.get());
+  BoundEvaluator scoring(model.store, settings.model, model.layouts, options);
+  const EvalSums sums = scoring.evaluator.score(text.tokens, text.bytes.get());
   return {sums.loss_nats, sums.tokens, sums.bytes};
 }
 

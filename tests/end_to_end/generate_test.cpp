@@ -67,9 +67,7 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   evaluating.eval = config.eval;
   evaluating.layer_order = scored_order(config.model);
   evaluating.bos_id = tokenizer.bos_id();
-  Evaluator evaluator(model.store(), config.model, model.layouts(), evaluating);
-  SharedArena arena(*plugins.backend);
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(), evaluating);
 
   std::vector<std::uint16_t> document = {static_cast<std::uint16_t>(tokenizer.bos_id())};
   for (const int id : tokenizer.encode(prompt_)) document.push_back(static_cast<std::uint16_t>(id));
@@ -80,7 +78,7 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   std::vector<double> losses;
   const auto score = [&](const std::vector<std::uint16_t>& tokens) {
     losses.clear();
-    evaluator.score(tokens, nullptr, 1, 0, [&](const EvalSpan&, std::span<const float> row) {
+    scoring.evaluator.score(tokens, nullptr, 1, 0, [&](const EvalSpan&, std::span<const float> row) {
       losses.assign(row.begin(), row.end());
     });
   };

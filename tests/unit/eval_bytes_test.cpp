@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "framework/data/shard.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/model/initialise.h"
 #include "framework/ranks/host_group.h"
 #include "tests/end_to_end/tiny_run.h"

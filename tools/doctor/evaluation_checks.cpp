@@ -9,8 +9,8 @@
 
 #include "framework/check/loss_probe.h"
 #include "framework/core/error.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_ranks.h"
 
