@@ -26,13 +26,12 @@ std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums)
 
 // This rank's part. A signal to one rank ends the evaluation of all.
 EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, HostGroup& group,
-                     const EvaluateHooks& hooks) {
+                     const Evaluator::PassListener& passed, const EvalPosition* from) {
   std::optional<Error> interrupted;
   EvalSums sums;
   try {
     sums = evaluator.score(validation.tokens, evaluator.masks() ? nullptr : validation.counter(),
-                           group.world_size(), group.rank(), {}, hooks.passed,
-                           hooks.from ? *hooks.from : EvalPosition{});
+                           group.world_size(), group.rank(), {}, passed, from ? *from : EvalPosition{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     interrupted = error;
@@ -149,9 +148,9 @@ std::string score_text(const EvalResult& result) {
 }
 
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
-                    const EvaluateHooks& hooks) {
+                    const Evaluator::PassListener& passed, const EvalPosition* from) {
   const auto start = std::chrono::steady_clock::now();
-  const EvalSums sums = score_share(evaluator, validation, group, hooks);
+  const EvalSums sums = score_share(evaluator, validation, group, passed, from);
   if (!evaluator.masks()) require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};

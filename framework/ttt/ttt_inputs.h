@@ -60,17 +60,12 @@ inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
   return {model.store(), config.model, model.layouts(), model.compute(), scored_order(config.model)};
 }
 
-// The evaluation in rows of its own length, which test-time training is reported next to. Takes the memory of its
-// working space until it goes. The arguments must outlive it.
-struct PlainScorer : BoundEvaluator {
-  PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id)
-      : BoundEvaluator(model.store, model.config, model.layouts, options(model, config, bos_id)) {}
-  static EvaluatorOptions options(const BaseModel& model, const RunConfig& config, int bos_id) {
-    EvaluatorOptions options{config.eval, model.layer_order, bos_id};
-    options.eval.mode = EvalMode::rows;
-    options.eval.drop_remainder = false;
-    return options;
-  }
-};
+// Of the evaluation in rows of its own length, which test-time training is reported next to.
+inline EvaluatorOptions plain_options(const RunConfig& config, int bos_id) {
+  EvaluatorOptions options{config.eval, scored_order(config.model), bos_id};
+  options.eval.mode = EvalMode::rows;
+  options.eval.drop_remainder = false;
+  return options;
+}
 
 }  // namespace mulligan

@@ -108,13 +108,11 @@ class TttScorer {
   void update(Turn& turn);
 
  private:
-  // ttt_scorer.cpp: the loop over batches, chunks and steps
+  // ttt_scorer.cpp: the loop over batches, chunks and steps, and the parts of a turn
   bool is_own(std::int64_t queue) const;
   void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
-
-  // ttt_turn.cpp: the parts of a turn
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   SuffixCheck::Scores forward(const Turn& turn, std::span<const std::int32_t> tokens,
                               std::span<const std::int32_t> targets, bool with_normalisers);

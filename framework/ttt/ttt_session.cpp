@@ -222,7 +222,8 @@ class TttSession {
     };
     const bool compares = ttt_.on_collapse != OnCollapse::off;
     if (compares) {
-      PlainScorer plain(model, config_, validation_.bos_id);
+      BoundEvaluator plain(model.store, config_.model, model.layouts,
+                           plain_options(config_, validation_.bos_id));
       timed("ttt_plain", [&] { score_evaluation(plain.evaluator, log); });
     }
     // Its tensors are uploaded once; the copy here goes with the end of the set-up.
