@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/ttt/ttt_outputs.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
 
@@ -123,11 +124,8 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
   ASSERT_GE(plan.queue.size(), 3u);
   // Unbeatable on the second batch, hopeless on all others: fires after the second.
   std::vector<float> reference(tokens.size(), 20.0F);
-  for (const int number : plan.queue[1].documents) {
-    const Document& document = plan.document(number);
-    for (std::int64_t i = 0; i < document.length; ++i)
-      reference[static_cast<std::size_t>(document.start + i)] = -1000.0F;
-  }
+  for (const TargetRange& range : plan.ranges(plan.batch(1)))
+    std::fill_n(reference.begin() + range.first, range.count(), -1000.0F);
   Fallbacks seen;
   losses_of<TttScorer>(tokens, config, &seen, reference);
   EXPECT_EQ(seen.collapsed_after, 1);
@@ -195,8 +193,8 @@ TEST(TttLegality, ProbabilitiesSumToOne) {
 
 // The audit log alone proves the order: no chunk is revealed before it was booked, none is booked twice.
 TEST(TttLegality, TheAuditLogTellsTheOrder) {
-  const auto path =
-      std::filesystem::temp_directory_path() / fmt::format("mulligan_audit_{}.jsonl", ::getpid());
+  const test_support::ScratchFolder folder;
+  const auto path = folder / "audit.jsonl";
   const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
   const TttConfig config = tiny_config();
   TttOutputs audit({{}, path, nullptr}, config);
@@ -221,15 +219,13 @@ TEST(TttLegality, TheAuditLogTellsTheOrder) {
   }
   EXPECT_GT(updates, 0);
   EXPECT_EQ(phases, 1);
-  const DocumentPlan plan = plan_documents(tokens, 1, tiny_config());
+  const DocumentPlan plan = plan_documents(tokens, 1, config);
   std::size_t expected = 0;
   for (const PlannedBatch& batch : plan.queue) {
-    for (const int number : batch.documents) {
+    for (const int number : batch.documents)
       expected += static_cast<std::size_t>(chunk_count(plan.targets(number), batch.chunk_tokens));
-    }
   }
   EXPECT_EQ(chunks.size(), expected);
-  std::filesystem::remove(path);
 }
 
 // Every document with tokens in a chunk has a window in it; finished ones at most a third of the windows.

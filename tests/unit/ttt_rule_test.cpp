@@ -57,13 +57,9 @@ TEST(TttRule, WeightsAreOfDocuments) {
   // Adapters are those of a document, so each learns from itself alone.
   for (const PlannedBatch& batch : plan.queue) {
     for (std::size_t i = 0; i < batch.documents.size(); ++i) {
-      const int number = batch.documents[i];
-      const std::int64_t first = plan.document(number).start + 1;
-      for (std::int64_t target = first; target < first + plan.targets(number); ++target) {
-        const auto at = static_cast<std::size_t>(target);
-        EXPECT_EQ(without_first[at], i == 0 ? none[at] : one[at])
-            << "document " << number << " target " << target;
-      }
+      const TargetRange range = plan.range(batch.documents[i]);
+      for (auto at = static_cast<std::size_t>(range.first); at < static_cast<std::size_t>(range.last); ++at)
+        EXPECT_EQ(without_first[at], i == 0 ? none[at] : one[at]) << "target " << at;
     }
   }
 }

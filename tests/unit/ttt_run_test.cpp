@@ -220,15 +220,11 @@ TEST(TttScorer, TheCollapseIsSeenAndFallsBack) {
   TttRunner::Options frozen = tiny_options();
   frozen.lr = 0;
   const TinyOutcome plain = run(frozen, config);
-  const std::vector<std::uint16_t> stream = made_up_stream(kLengths);
-  const DocumentPlan plan = plan_documents(stream, 1, config);
-  for (std::size_t queue = 1; queue < plan.queue.size(); ++queue) {
-    for (const int number : plan.queue[queue].documents) {
-      const auto start = static_cast<std::size_t>(plan.document(number).start);
-      for (std::int64_t i = 1; i <= plan.targets(number); ++i) {
-        EXPECT_EQ(fallen.losses[start + static_cast<std::size_t>(i)],
-                  plain.losses[start + static_cast<std::size_t>(i)]);
-      }
+  const DocumentPlan plan = plan_documents(made_up_stream(kLengths), 1, config);
+  for (std::int64_t queue = 1; queue < plan.batches(); ++queue) {
+    for (const auto& [first, last] : plan.ranges(plan.batch(queue))) {
+      for (auto target = static_cast<std::size_t>(first); target < static_cast<std::size_t>(last); ++target)
+        EXPECT_EQ(fallen.losses[target], plain.losses[target]);
     }
   }
 }
