@@ -9,21 +9,13 @@
 #include "framework/model/forward.h"
 
 namespace mulligan {
-namespace {
-
-std::string prefix_of(const BatchShape& shape) {
-  return fmt::format("rows/{}x{}{}", shape.sequences, shape.length,
-                     shape.wanted == BatchShape::Wanted::one_each ? "/next" : "");
-}
-
-}  // namespace
-
 BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
                            const std::vector<ParameterLayout>& layouts, LayerOrderKind order,
                            const BatchShape& shape)
     : store_(store),
       shape_(shape),
-      prefix_(prefix_of(shape)),
+      prefix_(fmt::format("rows/{}x{}{}", shape.sequences, shape.length,
+                          shape.wanted == BatchShape::Wanted::one_each ? "/next" : "")),
       inputs_(prefix_, shape.sequences * shape.length),
       tokens_(static_cast<std::size_t>(shape.sequences * shape.length)),
       last_(static_cast<std::size_t>(shape.sequences)),

@@ -138,10 +138,6 @@ std::size_t Evaluator::rows_per_pass() const {
   return static_cast<std::size_t>(pass_tokens(options_) / row_positions(options_));
 }
 
-std::size_t Evaluator::row_count(std::int64_t token_count, int world_size, int rank) const {
-  return eval_rows(token_count, options_.eval, world_size, rank).size();
-}
-
 EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size,
                           int rank, const RowListener& listener, const PassListener& passed,
                           const EvalPosition& from, std::size_t until_row) {

@@ -94,9 +94,8 @@ class Evaluator {
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
                  const EvalPosition& from = {}, std::size_t until_row = static_cast<std::size_t>(-1));
 
-  // Rows or windows of one pass, and of one rank's share of `token_count` tokens.
+  // Rows or windows of one pass.
   std::size_t rows_per_pass() const;
-  std::size_t row_count(std::int64_t token_count, int world_size = 1, int rank = 0) const;
 
  private:
   void hide(const EvalSpan& span);

@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
+#include "framework/core/steady_time.h"
 #include "framework/core/utf8.h"
 
 namespace mulligan {
@@ -67,6 +68,7 @@ std::span<const float> NextToken::logits(std::vector<std::span<const std::int32_
 GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vector<int> text,
                         const GenerateOptions& options,
                         const std::function<void(std::string_view)>& on_text) {
+  const auto start = std::chrono::steady_clock::now();
   GenerateResult result;
   std::vector<std::uint16_t> ids;
   for (const int id : text) ids.push_back(static_cast<std::uint16_t>(id));
@@ -95,6 +97,7 @@ GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vecto
     told = whole.size();
   }
   tell(characters.finish());
+  result.seconds = seconds_since(start);
   return result;
 }
 

@@ -60,6 +60,7 @@ struct GenerateResult {
   std::vector<int> tokens;  // generated, without the BOS that ended them
   bool ended = false;       // by BOS
   double loss_nats = 0;     // -log probability of `tokens` by the model, before temperature and top-k
+  double seconds = 0;
 };
 
 // Continues `text`, one document from its BOS on. `on_text` may be empty. It gets the text of new tokens as soon as it is there, in whole

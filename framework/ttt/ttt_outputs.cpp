@@ -137,10 +137,6 @@ Json result_json(const TttResult& result, const TttSection& section) {
 
 }  // namespace
 
-std::string invalid_ttt_json(const std::string& reason) {
-  return Json({{"void", true}, {"reason", reason}}).dump(1) + "\n";
-}
-
 // What an interrupted run wrote before it was saved comes first. After that comes a line of a batch that was not done then,
 // and then what has to be told again: also what several lanes decided where they met.
 TttOutputs::TttOutputs(const Files& files, const TttConfig& config, const TttStanding* continued)

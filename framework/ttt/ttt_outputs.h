@@ -44,8 +44,6 @@ std::string phase_text(const TttPhaseReport& phase);
 // Throws config_error unless an audit log may be written at `path`: its name is a plain one that no file of a
 // run has, and what lies there, if anything, is an earlier audit log.
 void require_audit_file(const std::filesystem::path& path);
-// ttt_result.json of an invalid run: no score, and the reason.
-std::string invalid_ttt_json(const std::string& reason);
 
 // The audit log: one JSON object per line, in the order of scores and updates.
 //   {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}

@@ -190,7 +190,8 @@ class TttSession {
       // No score, none of an earlier run that could be taken for its own, and no state that could be continued.
       saver_.finish();
       if (!directory_.empty())
-        write_file_atomically(RunFiles{directory_}.ttt_result(), invalid_ttt_json(reason.what()));
+        write_file_atomically(RunFiles{directory_}.ttt_result(),
+                              Json({{"void", true}, {"reason", reason.what()}}).dump(1) + "\n");
       throw;
     } catch (const Error& error) {
       if (error.code() == ExitCode::interrupted) saver_.interrupted();

@@ -77,7 +77,7 @@ Stretches cut(const Evaluator& evaluator, std::size_t token_count, const Ensembl
       ProbabilityAverage::bytes_per_token(vocabulary, static_cast<std::size_t>(options.members));
   const std::size_t memory = static_cast<std::size_t>(options.chunk_mebibytes) << 20;
   const std::size_t passes = std::max<std::size_t>(1, memory / bytes / pass_tokens);
-  const std::size_t rows = evaluator.row_count(static_cast<std::int64_t>(token_count));
+  const std::size_t rows = eval_rows(static_cast<std::int64_t>(token_count), eval).size();
   const std::size_t needed = (rows + evaluator.rows_per_pass() - 1) / evaluator.rows_per_pass();
   const std::size_t used = std::min(passes, std::max<std::size_t>(1, needed));
   return {rows, used * evaluator.rows_per_pass(), used * pass_tokens};

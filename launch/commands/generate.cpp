@@ -67,15 +67,14 @@ void run(const GenerateArguments& arguments) {
     if (arguments.keep) written += text;
   };
   PluginHost host = arguments.run.plugin_host();
-  const GenerateRunResult result = run_generate(source.loaded, host, source.origin, source.load, options);
+  const GenerateResult text = run_generate(source.loaded, host, source.origin, source.load, options);
   begin();
   write("\n");
-  const GenerateResult& text = result.generated;
   if (arguments.keep) keep(arguments, written, text);
   const auto tokens = static_cast<double>(text.tokens.size());
   if (text.tokens.empty() || options.quiet) return;
   fmt::print(stderr, "{} tokens{}, {:.4f} nats per token, {:.1f} tokens/s\n", text.tokens.size(),
-             text.ended ? ", ended by the model" : "", text.loss_nats / tokens, tokens / result.seconds);
+             text.ended ? ", ended by the model" : "", text.loss_nats / tokens, tokens / text.seconds);
 }
 
 }  // namespace

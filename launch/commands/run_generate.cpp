@@ -5,7 +5,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/steady_time.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
@@ -33,8 +32,8 @@ Tokenizer require_tokenizer(const RunConfig& config) {
 
 }  // namespace
 
-GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                               const WeightLoader& load, const GenerateRunOptions& options) {
+GenerateResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                            const WeightLoader& load, const GenerateRunOptions& options) {
   require_next_token(loaded.config.model, "text is generated token by token");
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunConfig& config = loaded.config;
@@ -62,16 +61,13 @@ GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const Wei
 
   GenerateOptions generating = options.generate;
   generating.bos_id = tokenizer.bos_id();
-  const auto start = std::chrono::steady_clock::now();
-  GenerateRunResult result;
   OriginalTextStream originals(transform);
   const auto tell = [&](const std::string& part) {
     if (options.on_text && !part.empty()) options.on_text(part);
   };
-  result.generated = generate(predictor, tokenizer, text, generating,
-                              [&](std::string_view part) { tell(originals.take(part)); });
+  GenerateResult result = generate(predictor, tokenizer, text, generating,
+                                   [&](std::string_view part) { tell(originals.take(part)); });
   tell(originals.finish());
-  result.seconds = seconds_since(start);
   return result;
 }
 

@@ -20,16 +20,11 @@ struct GenerateRunOptions : ConsoleOptions {  // for notes: the text goes to on_
   std::function<void(std::string_view)> on_text;  // whole UTF-8 characters, as they come
 };
 
-struct GenerateRunResult {
-  GenerateResult generated;
-  double seconds = 0;  // of generating, without set-up
-};
-
 // `load` fills the masters of the weights, `origin` says where they come from. The context is a document of
 // its own, of which the model sees the last eval.sequence_length tokens. The same weights, prompt, seed and
 // backend give the same text. Throws Error; data_error when the weights belong to another tokenizer
 // (require_tokenizer_of).
-GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                               const WeightLoader& load, const GenerateRunOptions& options);
+GenerateResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                            const WeightLoader& load, const GenerateRunOptions& options);
 
 }  // namespace mulligan

@@ -41,7 +41,7 @@ class Generate : public testing::Test {
     text_.clear();
     GenerateRunOptions listening = options;
     listening.on_text = [&](std::string_view part) { text_ += part; };
-    return run_generate(loaded, test_plugin_host(), "weights", load, listening).generated;
+    return run_generate(loaded, test_plugin_host(), "weights", load, listening);
   }
 
   const std::string prompt_ = synthetic_document(7).substr(0, 60);
