@@ -30,8 +30,8 @@ class PhiloxDraws {
   explicit PhiloxDraws(std::uint64_t seed) : seed_(seed) {}
   virtual ~PhiloxDraws() = default;
   PhiloxStream stream(std::int64_t draw, const AdapterTensor& tensor) const;
-  // Whether it gives other values, as fixtures do.
-  virtual bool fill(std::int64_t, const AdapterTensor&, std::span<float>) const { return false; }
+  // Other values in their place, as fixtures give them; empty: none.
+  virtual std::vector<float> values(std::int64_t, const AdapterTensor&) const { return {}; }
 
  private:
   std::uint64_t seed_;
@@ -109,9 +109,9 @@ class AdapterSet {
  private:
   void record_update(Graph& graph, std::span<const AdapterTaps::Gradient> gradients, bool fused);
   Graph build_norms() const;
-  Graph build_draws();
-  void draw(const AdapterTensor& tensor, double bound, const PhiloxStream& stream);
-  void start(const AdapterTensor& tensor, std::int64_t draw);
+  Graph build_draws() const;
+  void draw(std::size_t tensor, const PhiloxStream& stream);
+  void start(std::size_t tensor, std::int64_t draw);
   void shrink(const AdapterTensor& tensor, double keep);
   void empty_state();
   std::string total(const std::string& name, const char* what) const;
@@ -121,9 +121,8 @@ class AdapterSet {
   std::string prefix_;
   std::map<WindowShape, std::unique_ptr<WindowProgram>> windows_;
   std::unique_ptr<Program> norms_, refresh_, draws_;
-  std::map<std::pair<std::string, double>, std::size_t> draw_calls_;  // by master and bound
-  std::vector<std::string> groups_;                                   // names of adapters
-  std::set<std::string> states_;                                      // of the optimiser
+  std::vector<std::string> groups_;  // names of adapters
+  std::set<std::string> states_;     // of the optimiser
   std::vector<float> scalars_;
   std::string scalars_name_;
   std::int64_t step_ = 0;  // updates since the last reset

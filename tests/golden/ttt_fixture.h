@@ -53,12 +53,12 @@ std::vector<T> slot_part(const std::vector<T>& all, const std::vector<std::int64
 class FixtureDraws : public PhiloxDraws {
  public:
   explicit FixtureDraws(const GoldenFixture& data) : PhiloxDraws(0), data_(data) {}
-  bool fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
+  std::vector<float> values(std::int64_t draw, const AdapterTensor& tensor) const override {
     const std::string name = fmt::format("draw{}.{}.{}", draw, place_of(tensor.kind), tensor.group);
-    const std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
+    std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
     // The first documents of the draw, when the batch is short.
-    std::copy_n(part.begin(), values.size(), values.begin());
-    return true;
+    part.resize(static_cast<std::size_t>(tensor.type.elements()));
+    return part;
   }
 
  private:
