@@ -106,16 +106,13 @@ TttRunner::Options options_of(const ModelConfig& model, LayerOrderKind order = L
   return options;
 }
 
-TEST(TttHeadRows, LanesBehindTheLastBlock) {
+TEST(TttHeadRows, LanesOrOneStreamBehindTheLastBlock) {
   for (const LayerOrderKind order : {LayerOrderKind::plain, LayerOrderKind::looped}) {
     expect_the_same(options_of(tiny_model(), order), 2e-5);
     TttRunner::Options bf16 = options_of(tiny_model(), order);
     bf16.compute = MLG_BF16;
     expect_the_same(bf16, 3e-2);
   }
-}
-
-TEST(TttHeadRows, OneStreamBehindTheLastBlock) {
   ModelConfig model = tiny_model();
   model.lanes.parallel_start = 0;
   expect_the_same(options_of(model), 2e-5);
