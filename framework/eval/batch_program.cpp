@@ -9,6 +9,7 @@
 #include "framework/model/forward.h"
 
 namespace mulligan {
+
 BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
                            const std::vector<ParameterLayout>& layouts, LayerOrderKind order,
                            const BatchShape& shape)

@@ -1,6 +1,7 @@
 // Test-time training is legal, and these tests can fail: a host that breaks its order on purpose is caught.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fstream>
