@@ -25,7 +25,7 @@ ValidationSet scored_validation(const RunConfig& config);
 
 // Counts the bytes of all tokens that test-time training will score by the byte table and by decoding. Throws
 // data_error when the two differ: bits per byte could not be given, and hours of scoring would be lost.
-void require_equal_bytes(const ValidationSet& validation, const TttConfig& config);
+void require_equal_bytes(ValidationSet& validation, const TttConfig& config);
 
 // Adds the byte rule, and the bytes of the scored tokens by each rule, to a score.
 void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result);
