@@ -91,20 +91,6 @@ void judge_pieces(ValidationSet& validation, const StatedOriginal& stated) {
                                                            : ""));
 }
 
-// By how much the tokens spell less than the original has.
-void note_difference(ValidationSet& validation) {
-  constexpr double usual = 1.01;
-  if (!validation.original_table || !validation.byte_table) return;
-  const auto original = static_cast<double>(validation.original_table->count(validation.tokens)),
-             spelled = static_cast<double>(validation.byte_table->count(validation.tokens));
-  if (original <= usual * spelled && spelled <= usual * original) return;
-  add_note(validation,
-           fmt::format("the original validation text has {:.0f} bytes, and its tokens spell {:.0f}; bits per "
-                       "byte are of the {}, by data.byte_rule",
-                       original, spelled,
-                       validation.byte_rule() == ByteRule::original ? "original" : "text that they spell"));
-}
-
 // The validation text that the manifest next to the shards names; "" where there is none, or of several sets.
 fs::path stated_text(const ValidationSet& validation) {
   const std::optional<Manifest> manifest = manifest_of(validation.files);
@@ -159,7 +145,6 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   } else {
     judge_pieces(validation, stated);
   }
-  note_difference(validation);
 }
 
 std::string unproven_bytes(const ValidationSet& validation, const DataConfig& data) {
