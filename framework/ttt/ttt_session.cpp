@@ -166,17 +166,16 @@ class TttSession {
         origin_(origin),
         options_(options),
         ranks_(ranks),
-        lanes_(lanes_for(loaded, ranks.group().world_size())),
-        directory_(ranks.first() ? options.directory : fs::path()) {
+        lanes_(lanes_for(loaded, ranks.group().world_size())) {
     saver_.clock.enter("ttt_setup");
     require_scorable(loaded);
-    if (!directory_.empty()) {
-      lock_.emplace(directory_, "ttt");
-      remove_temporary_leftovers(directory_);
-      files_.directory = directory_;
+    if (ranks.first()) files_.directory = options.directory;
+    if (!files_.directory.empty()) {
+      lock_.emplace(files_.directory, "ttt");
+      remove_temporary_leftovers(files_.directory);
     }
     if (!ttt_.audit.empty() && ranks.first()) {
-      files_.audit = directory_ / ttt_.audit;
+      files_.audit = files_.directory / ttt_.audit;
       require_audit_file(files_.audit);
     }
     validation_ = scored_validation(config_);
@@ -189,8 +188,8 @@ class TttSession {
     } catch (const InvalidRun& reason) {
       // No score, none of an earlier run that could be taken for its own, and no state that could be continued.
       saver_.finish();
-      if (!directory_.empty())
-        write_file_atomically(RunFiles{directory_}.ttt_result(),
+      if (!files_.directory.empty())
+        write_file_atomically(RunFiles{files_.directory}.ttt_result(),
                               Json({{"void", true}, {"reason", reason.what()}}).dump(1) + "\n");
       throw;
     } catch (const Error& error) {
@@ -273,7 +272,7 @@ class TttSession {
     fill_totals(*scorer, backend, result);
     outputs.finish(result, *config_.ttt);
     saver_.finish();
-    const RunLedger ledger = close_entry(ledger_entry(result), directory_, config_.ledger, log);
+    const RunLedger ledger = close_entry(ledger_entry(result), files_.directory, config_.ledger, log);
     log.result("\n" + ledger_table(config_.ledger, ledger));
     return result;
   }
@@ -296,11 +295,11 @@ class TttSession {
 
   // A single rank keeps its state from here on, several check that they score the same and connect.
   std::unique_ptr<Communicator> open_state(Backend& backend, LoadedModel& weights) {
-    if (ranks_.alone() && directory_.empty()) return nullptr;
+    if (ranks_.alone() && files_.directory.empty()) return nullptr;
     const ScoreIdentity identity = score_identity(loaded_, ScoreCommand::ttt, host_, weights.store(),
                                                   weights.layouts(), validation_.tokens);
     if (ranks_.alone()) {
-      saver_.open({directory_ / "ttt.state", identity, config_.eval.save_seconds, options_.resume});
+      saver_.open({files_.directory / "ttt.state", identity, config_.eval.save_seconds, options_.resume});
       return nullptr;
     }
     ranks_.require_same(identity);
@@ -380,8 +379,7 @@ class TttSession {
   const TttOptions& options_;
   RunRanks& ranks_;
   std::int64_t lanes_;
-  fs::path directory_;  // of the first rank
-  TttOutputs::Files files_;
+  TttOutputs::Files files_;  // of the first rank
   TttSaver saver_;
   std::optional<DirectoryLock> lock_;
   ValidationSet validation_;
