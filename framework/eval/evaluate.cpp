@@ -1,8 +1,6 @@
 #include "framework/eval/evaluate.h"
 
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
@@ -54,11 +52,6 @@ void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::in
   };
   add(ByteRule::original, validation.original_counter());
   add(ByteRule::tokenizer, validation.tokenizer_counter());
-}
-
-double bits_per_byte(const EvalResult& result, std::uint64_t bytes) {
-  return bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
-                    : result.loss_sum_nats / std::numbers::ln2 / static_cast<double>(bytes);
 }
 
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
@@ -139,8 +132,8 @@ std::string score_text(const EvalResult& result) {
   for (const auto& [rule, bytes] : result.bytes_by_rule) {
     if (rule == result.byte_rule || bytes == result.bytes) continue;
     text += fmt::format(" by the {} text; {:.5f} by the {} bytes of the {} text",
-                        original ? "original" : "tokenizer's", bits_per_byte(result, bytes), bytes,
-                        original ? "tokenizer's" : "original");
+                        original ? "original" : "tokenizer's", bits_per_byte(result.loss_sum_nats, bytes),
+                        bytes, original ? "tokenizer's" : "original");
   }
   if (!original && !result.byte_rule.empty() && result.bytes_by_rule.size() == 1)
     text += " by data.byte_rule = \"tokenizer\"; the original's are not known";
@@ -171,7 +164,7 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
                     result.loss_sum_nats);
   }
   result.val_loss_nats = result.loss_sum_nats / totals[1];
-  result.val_bpb = bits_per_byte(result, result.bytes);
+  result.val_bpb = bits_per_byte(result.loss_sum_nats, result.bytes);
   result.seconds = seconds_since(start);
   result.data = validation.data;
   result.data.packing = packing_text(evaluator.options().eval, evaluator.model(), validation.joined);

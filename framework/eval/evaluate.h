@@ -79,9 +79,6 @@ struct EvalResult : Score {
       bytes_by_rule{};  // of the same tokens by each known rule; empty without bytes
 };
 
-// The score of the same tokens divided by other bytes; NaN for none.
-double bits_per_byte(const EvalResult& result, std::uint64_t bytes);
-
 // Adds the rule, and the bytes of the targets [first, last] by each rule, to a score.
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
                     EvalResult& result);

@@ -2,18 +2,11 @@
 
 #include <fmt/format.h>
 #include <cmath>
-#include <limits>
-#include <numbers>
 #include <stdexcept>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
-
-double ScoreSums::bpb() const {
-  if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
-  return loss_nats / std::numbers::ln2 / static_cast<double>(bytes);
-}
 
 ScoreBook::ScoreBook(std::span<const std::uint16_t> tokens, const ByteCounter* bytes)
     : tokens_(tokens), bytes_(bytes), booked_(tokens.size()), losses_(tokens.size()) {}

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/core/score.h"
 #include "framework/data/byte_count.h"
 #include "framework/ttt/document_plan.h"
 
@@ -23,8 +24,7 @@ struct ScoreSums {
     return *this;
   }
   double mean_loss_nats() const { return loss_nats / static_cast<double>(tokens); }
-  // loss / ln 2 / bytes; NaN without bytes.
-  double bpb() const;
+  double bpb() const { return bits_per_byte(loss_nats, bytes); }
 };
 
 // Scores of the same tokens with adaptation and without.

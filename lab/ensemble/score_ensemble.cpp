@@ -1,8 +1,6 @@
 #include "lab/ensemble/score_ensemble.h"
 
 #include <algorithm>
-#include <limits>
-#include <numbers>
 #include <stdexcept>
 
 #include "framework/core/error.h"
@@ -176,8 +174,7 @@ std::string settings_text(const PluginConfig& config) {
 }  // namespace
 
 double EnsembleScore::bpb(double loss_nats) const {
-  if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
-  return loss_nats * static_cast<double>(tokens) / std::numbers::ln2 / static_cast<double>(bytes);
+  return bits_per_byte(loss_nats * static_cast<double>(tokens), bytes);
 }
 
 void require_counted(const RunConfig& config, const MemberBytes& stored) {
