@@ -108,16 +108,11 @@ AdapterTensor AdapterTaps::make_tensor(const TapSite& site, const mlg_adapter& a
   return tensor;
 }
 
-TensorType AdapterTaps::active_type(const AdapterTensor& tensor) const {
-  TensorType type = tensor.type;
-  type.dims[0] = active_;
-  return type;
-}
-
 // The last `active` documents of `whole`, which has the adapter's shape.
 Value AdapterTaps::active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const {
   if (active_ == documents_) return whole;
-  const TensorType part = active_type(tensor).as(graph.type(whole).dtype);
+  TensorType part = tensor.type.as(graph.type(whole).dtype);
+  part.dims[0] = active_;
   return graph.view(whole, tensor.type.elements() - part.elements(), part);
 }
 

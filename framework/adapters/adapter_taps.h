@@ -59,7 +59,6 @@ class AdapterTaps : public Taps {
   struct TapState;
   mlg_tap tap_of(const Graph& graph, const TapSite& site, const TensorType& output) const;
   AdapterTensor make_tensor(const TapSite& site, const mlg_adapter& adapter) const;
-  TensorType active_type(const AdapterTensor& tensor) const;
   Value active_part(Graph& graph, const AdapterTensor& tensor, Value whole) const;
   Value make_gradient(Graph& graph, const AdapterTensor& tensor) const;
   void record_backward(TapState& state, const TapSite& site, Backward& backward);

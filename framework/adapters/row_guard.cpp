@@ -14,10 +14,6 @@ bool accumulates(const Call& call) {
   });
 }
 
-bool first_dims(const TensorType& type, std::int64_t first) {
-  return type.rank >= 2 && type.dims[0] == first;
-}
-
 }  // namespace
 
 RowGuard::Kind RowGuard::kind_held(const Graph& graph, Value value) const {
@@ -39,7 +35,7 @@ void RowGuard::require_rows(const Graph& graph, Value value, bool first_counts_a
                             const std::string& kernel) const {
   const TensorType& type = graph.type(value);
   const std::int64_t rows = documents_ * tokens_;
-  const bool all = first_dims(type, rows);
+  const bool all = type.rank >= 2 && type.dims[0] == rows;
   const bool by_window = type.rank >= 3 && type.dims[0] == documents_ && type.dims[1] == tokens_;
   if (all || (by_window && !first_counts_all)) return;
   throw run_error(
@@ -47,12 +43,6 @@ void RowGuard::require_rows(const Graph& graph, Value value, bool first_counts_a
       "that a score could read a later token",
       tap_, kernel, type.text(), rows,
       first_counts_all ? "" : fmt::format(" or [{}, {}, ...]", documents_, tokens_));
-}
-
-void RowGuard::read(const Graph& graph, Value value, const std::string& kernel) const {
-  if (kind_held(graph, value) != Kind::unwritten) return;
-  throw run_error("the tap {}: {} reads a scratch value that nothing has written, and so whatever lies there",
-                  tap_, kernel);
 }
 
 void RowGuard::write(const Graph& graph, Value value, bool tokens, const std::string& kernel) {
@@ -121,7 +111,11 @@ void RowGuard::call(const Graph& graph, const Call& call) {
     const char mode = rows->arguments[i];
     const bool reads = mode == 'i' || mode == 'p' || mode == 'u' || (mode == 'a' && adds);
     if (!value || !reads) continue;
-    read(graph, value, kernel);
+    if (kind_held(graph, value) == Kind::unwritten) {
+      throw run_error(
+          "the tap {}: {} reads a scratch value that nothing has written, and so whatever lies there", tap_,
+          kernel);
+    }
     if (!holds_tokens(graph, value)) continue;
     if (mode == 'p') {
       throw run_error(

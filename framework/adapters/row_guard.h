@@ -38,7 +38,6 @@ class RowGuard {
   bool holds_tokens(const Graph& graph, Value value) const { return kind_held(graph, value) == Kind::tokens; }
   void require_rows(const Graph& graph, Value value, bool first_counts_all, const std::string& kernel) const;
   void check_product(const Graph& graph, const Call& call) const;
-  void read(const Graph& graph, Value value, const std::string& kernel) const;
   void write(const Graph& graph, Value value, bool tokens, const std::string& kernel);
   void unknown_call(const Graph& graph, const Call& call);
 

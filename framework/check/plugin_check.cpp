@@ -71,7 +71,14 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
 std::vector<PluginHandle> plugins_to_check(PluginHost& host, const std::string& name) {
   if (name.find('/') != name.npos || name.ends_with(".so")) return {host.load_file(name)};
   std::vector<PluginHandle> plugins;
-  for (const std::filesystem::path& file : host.find(name)) plugins.push_back(host.load_file(file));
+  for (const std::filesystem::path& file : host.find(name)) {
+    const PluginHandle plugin = plugins.emplace_back(host.load_file(file));
+    config_error_if(
+        plugin->name() != name,
+        "the plugin file '{}' holds '{}', and no configuration finds that under this name; rename the "
+        "file to mulligan_{}.so, or the plugin to '{}'.",
+        file.string(), plugin->name(), plugin->name(), name);
+  }
   return plugins;
 }
 

@@ -2,9 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <numbers>
 #include <string>
 
 namespace mulligan {
+
+// A loss by bytes of text; NaN without bytes.
+inline double bits_per_byte(double loss_nats, std::uint64_t bytes) {
+  return bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
+                    : loss_nats / std::numbers::ln2 / static_cast<double>(bytes);
+}
 
 struct Score {
   double val_loss_nats = 0;  // per token

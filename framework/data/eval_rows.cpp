@@ -8,12 +8,6 @@
 namespace mulligan {
 namespace {
 
-void check_ranks(int world_size, int rank) {
-  if (world_size < 1 || rank < 0 || rank >= world_size) {
-    throw config_error("rank {} of {} is not a valid rank", rank, world_size);
-  }
-}
-
 // The half-open share of `count` items that belongs to a rank.
 struct Share {
   std::int64_t begin;
@@ -23,31 +17,27 @@ Share share_of(std::int64_t count, int world_size, int rank) {
   return {count * rank / world_size, count * (rank + 1) / world_size};
 }
 
-}  // namespace
-
-std::vector<EvalSpan> plain_eval_rows(std::int64_t token_count, const PlainEvalOptions& options) {
-  check_ranks(options.world_size, options.rank);
-  const std::int64_t sequence = options.sequence_tokens;
-  if (sequence < 1 || options.row_sequences < 1) {
-    throw config_error(
-        "evaluation rows of {} sequences of {} tokens are not possible; both must be at least 1",
-        options.row_sequences, sequence);
-  }
-  const std::int64_t row_tokens = sequence * options.row_sequences;
+std::vector<EvalSpan> packed_rows(std::int64_t token_count, const EvalConfig& eval, int world_size,
+                                  int rank) {
+  const std::int64_t sequence = eval.sequence_length;
+  config_error_if(sequence < 1 || eval.packed_sequences < 1,
+                  "evaluation rows of {} sequences of {} tokens are not possible; both must be at least 1",
+                  eval.packed_sequences, sequence);
+  const std::int64_t row_tokens = sequence * eval.packed_sequences;
   std::vector<EvalSpan> rows;
-  if (options.drop_remainder) {
+  if (eval.drop_remainder) {
     const std::int64_t whole = std::max<std::int64_t>(whole_rows_length(token_count, sequence), 1);
-    const Share sequences = share_of((whole - 1) / sequence, options.world_size, options.rank);
-    for (std::int64_t first = sequences.begin; first + options.row_sequences <= sequences.end;
-         first += options.row_sequences) {
+    const Share sequences = share_of((whole - 1) / sequence, world_size, rank);
+    for (std::int64_t first = sequences.begin; first + eval.packed_sequences <= sequences.end;
+         first += eval.packed_sequences) {
       rows.push_back({first * sequence, row_tokens, 0});
     }
     return rows;
   }
   const std::int64_t scored = std::max<std::int64_t>(token_count - 1, 0);
-  if (options.shares > 0) {
-    const auto shares = static_cast<int>(options.shares);
-    const Share own = share_of(shares, options.world_size, options.rank);
+  if (eval.shares > 0) {
+    const auto shares = static_cast<int>(eval.shares);
+    const Share own = share_of(shares, world_size, rank);
     for (std::int64_t part = own.begin; part < own.end; ++part) {
       const Share targets = share_of(scored, shares, static_cast<int>(part));
       for (std::int64_t row = targets.begin; row < targets.end; row += row_tokens)
@@ -55,33 +45,41 @@ std::vector<EvalSpan> plain_eval_rows(std::int64_t token_count, const PlainEvalO
     }
     return rows;
   }
-  const Share share = share_of((scored + row_tokens - 1) / row_tokens, options.world_size, options.rank);
+  const Share share = share_of((scored + row_tokens - 1) / row_tokens, world_size, rank);
   for (std::int64_t row = share.begin; row < share.end; ++row) {
     rows.push_back({row * row_tokens, std::min(row_tokens, scored - row * row_tokens), 0});
   }
   return rows;
 }
 
-std::vector<EvalSpan> sliding_eval_windows(std::int64_t token_count, std::int64_t sequence_tokens,
-                                           std::int64_t stride, int world_size, int rank) {
-  check_ranks(world_size, rank);
-  if (stride < 1 || stride > sequence_tokens) {
-    throw config_error(
-        "a sliding evaluation with stride {} and windows of {} tokens would miss tokens; "
-        "the stride must lie in 1..window",
-        stride, sequence_tokens);
-  }
+std::vector<EvalSpan> sliding_windows(std::int64_t token_count, const EvalConfig& eval, int world_size,
+                                      int rank) {
+  const std::int64_t length = eval.sequence_length, stride = eval.stride;
+  config_error_if(
+      stride < 1 || stride > length,
+      "a sliding evaluation with stride {} and windows of {} tokens would miss tokens; the stride must "
+      "lie in 1..window",
+      stride, length);
   const std::int64_t scored = std::max<std::int64_t>(token_count - 1, 0);
-  const std::int64_t overlap = sequence_tokens - stride;
+  const std::int64_t overlap = length - stride;
   std::int64_t count = scored > overlap ? (scored - overlap + stride - 1) / stride : 0;
   if (count == 0 && scored > 0) count = 1;
   const Share share = share_of(count, world_size, rank);
   std::vector<EvalSpan> windows;
   for (std::int64_t window = share.begin; window < share.end; ++window) {
     const std::int64_t start = window * stride;
-    windows.push_back({start, std::min(sequence_tokens, scored - start), window == 0 ? 0 : overlap});
+    windows.push_back({start, std::min(length, scored - start), window == 0 ? 0 : overlap});
   }
   return windows;
+}
+
+}  // namespace
+
+std::vector<EvalSpan> eval_rows(std::int64_t token_count, const EvalConfig& eval, int world_size, int rank) {
+  config_error_if(world_size < 1 || rank < 0 || rank >= world_size, "rank {} of {} is not a valid rank", rank,
+                  world_size);
+  return (eval.mode == EvalMode::sliding ? sliding_windows : packed_rows)(token_count, eval, world_size,
+                                                                          rank);
 }
 
 void fill_eval_row(std::span<const std::uint16_t> tokens, const EvalSpan& span, std::int64_t row_tokens,

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "framework/config/eval_config.h"
 #include "framework/data/segments.h"
 
 namespace mulligan {
@@ -18,31 +19,17 @@ struct EvalSpan {
   bool operator==(const EvalSpan&) const = default;
 };
 
-struct PlainEvalOptions {
-  std::int64_t sequence_tokens = 0;  // tokens of one sequence
-  std::int64_t row_sequences = 1;    // sequences packed into one row
-  int world_size = 1;
-  int rank = 0;
-  // The public script's figure: the stream is cut to whole sequences and each rank drops its last
-  // partial row. Otherwise every token is scored, the last row may be short, and the rows do not depend
-  // on the world size.
-  bool drop_remainder = false;
-  // Not 0: the targets are cut into so many equal shares, with rows of their own, which the ranks deal out
-  // among them. The rows then do not depend on the world size either.
-  // (docs/evaluation.md; fixture `eval_tail`)
-  std::int64_t shares = 0;
-};
-
-// The rows of one rank, in order; all positions of a row are scored. Together the ranks score each of the
-// token_count - 1 targets once (unless drop_remainder). Throws config_error for sizes or ranks out of range.
-std::vector<EvalSpan> plain_eval_rows(std::int64_t token_count, const PlainEvalOptions& options);
-
-// The windows of one rank: they start at the multiples of `stride` while start + (sequence_tokens -
-// stride) is a scorable position; the first scores all it holds, the others from position sequence_tokens
-// - stride on. A stream no longer than the overlap gets one window, so that every token is scored once.
-// Throws as above.
-std::vector<EvalSpan> sliding_eval_windows(std::int64_t token_count, std::int64_t sequence_tokens,
-                                           std::int64_t stride, int world_size, int rank);
+// The rows or windows of one rank, in order. Throws config_error for sizes or ranks out of range.
+// EvalMode::rows: of eval.packed_sequences sequences; all positions of a row are scored. Together the ranks score each of
+// the token_count - 1 targets once; the last row may be short. With eval.drop_remainder the stream is cut to whole
+// sequences and each rank drops its last partial row, which is the public script's figure. With eval.shares > 0 the
+// targets are cut into so many equal shares with rows of their own, which the ranks deal out among them
+// (docs/evaluation.md; fixture `eval_tail`). Rows depend on the world size with drop_remainder alone.
+// EvalMode::sliding: windows start at the multiples of the stride while start + (sequence_length - stride) is a scorable
+// position. The first scores all it holds, the others from position sequence_length - stride on. A stream no longer than
+// the overlap gets one window, so that every token is scored once.
+std::vector<EvalSpan> eval_rows(std::int64_t token_count, const EvalConfig& eval, int world_size = 1,
+                                int rank = 0);
 
 // Copies a span into a row of `row_tokens` positions (>= span.length). Segments start at BOS and, with
 // max_segment_tokens > 0, are cut at that length from their start; the unused rest of the row is filled with

@@ -9,22 +9,14 @@
 #include "framework/model/forward.h"
 
 namespace mulligan {
-namespace {
-
-std::string prefix_of(const BatchShape& shape) {
-  return fmt::format("rows/{}x{}{}", shape.sequences, shape.length,
-                     shape.wanted == BatchShape::Wanted::one_each ? "/next" : "");
-}
-
-}  // namespace
 
 BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
                            const std::vector<ParameterLayout>& layouts, LayerOrderKind order,
-                           const BatchShape& shape, std::unique_ptr<Taps> taps)
+                           const BatchShape& shape)
     : store_(store),
       shape_(shape),
-      prefix_(prefix_of(shape)),
-      taps_(std::move(taps)),
+      prefix_(fmt::format("rows/{}x{}{}", shape.sequences, shape.length,
+                          shape.wanted == BatchShape::Wanted::one_each ? "/next" : "")),
       inputs_(prefix_, shape.sequences * shape.length),
       tokens_(static_cast<std::size_t>(shape.sequences * shape.length)),
       last_(static_cast<std::size_t>(shape.sequences)),
@@ -36,7 +28,6 @@ BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
   ForwardOptions forward;
   forward.layer_order = order;
   forward.row_length = shape.length;
-  forward.taps = taps_.get();
   const bool one_each = shape.wanted == BatchShape::Wanted::one_each;
   if (one_each) forward.head_rows = graph.external(prefix_ + "/last", TensorType(MLG_I32, {shape.sequences}));
   const ParameterValues parameters(tape, layouts, false);
@@ -49,9 +40,8 @@ BatchProgram::BatchProgram(TensorStore& store, const ModelConfig& model,
   }
   graph.call("cast",
              {logits, graph.external(prefix_ + "/logits", TensorType(MLG_F32, {rows, model.vocabulary}))});
-  store.create_externals(graph);
   fuse_calls(graph, tape.fused());
-  program_ = std::make_unique<Program>(store.backend(), std::move(graph), prefix_);
+  program_ = make_program(store, std::move(graph), prefix_);
   inputs_.upload_rope(store, model, shape.length);
   for (std::int64_t i = 0; i <= shape.sequences; ++i) {
     boundaries_.push_back(static_cast<std::int32_t>(i * shape.length));

@@ -29,10 +29,10 @@ struct BatchShape {
 
 class BatchProgram {
  public:
-  // Parameters are read from `store` as `layouts` say; its inputs get names that follow from the shape. `taps` may be null. All
-  // references must outlive this object. The program must be bound before a run.
+  // Parameters are read from `store` as `layouts` say; its inputs get names that follow from the shape. All references must
+  // outlive this object. The program must be bound before a run.
   BatchProgram(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-               LayerOrderKind order, const BatchShape& shape, std::unique_ptr<Taps> taps = nullptr);
+               LayerOrderKind order, const BatchShape& shape);
 
   Program& program() { return *program_; }
 
@@ -45,7 +45,6 @@ class BatchProgram {
   TensorStore& store_;
   BatchShape shape_;
   std::string prefix_;
-  std::unique_ptr<Taps> taps_;
   std::unique_ptr<Program> program_;
   PackedInputWriter inputs_;
   std::vector<std::int32_t> tokens_, boundaries_, last_;

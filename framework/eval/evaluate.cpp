@@ -1,8 +1,6 @@
 #include "framework/eval/evaluate.h"
 
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
@@ -26,13 +24,12 @@ std::uint64_t bytes_by_decoding(ValidationSet& validation, const EvalSums& sums)
 
 // This rank's part. A signal to one rank ends the evaluation of all.
 EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, HostGroup& group,
-                     const EvaluateHooks& hooks) {
+                     const Evaluator::PassListener& passed, const EvalPosition* from) {
   std::optional<Error> interrupted;
   EvalSums sums;
   try {
     sums = evaluator.score(validation.tokens, evaluator.masks() ? nullptr : validation.counter(),
-                           group.world_size(), group.rank(), {}, hooks.passed,
-                           hooks.from ? *hooks.from : EvalPosition{});
+                           group.world_size(), group.rank(), {}, passed, from ? *from : EvalPosition{});
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     interrupted = error;
@@ -55,11 +52,6 @@ void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::in
   };
   add(ByteRule::original, validation.original_counter());
   add(ByteRule::tokenizer, validation.tokenizer_counter());
-}
-
-double bits_per_byte(const EvalResult& result, std::uint64_t bytes) {
-  return bytes == 0 ? std::numeric_limits<double>::quiet_NaN()
-                    : result.loss_sum_nats / std::numbers::ln2 / static_cast<double>(bytes);
 }
 
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
@@ -90,28 +82,25 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, s
   validation.data.validation = std::move(checked.identity);
   validation.data.tokenizer_sha256 = data.tokenizer.empty() ? checked.tokenizer_sha256 : use.tokenizer_sha256;
   validation.tokens = read_tokens(validation.files);
-  if (validation.tokens.size() < 2) {
-    throw data_error("the validation shards '{}' hold {} tokens, but scoring needs at least 2.",
-                     data.validation, validation.tokens.size());
-  }
+  data_error_if(validation.tokens.size() < 2,
+                "the validation shards '{}' hold {} tokens, but scoring needs at least 2.", data.validation,
+                validation.tokens.size());
   if (validation.tokenizer) {
     choose_byte_counter(validation, data, vocabulary);
     validation.data.byte_table_sha256 = validation.counter()->sha256();
   }
-  if (validation.tokenizer && validation.counter()->count(validation.tokens) == 0) {
-    throw data_error(
-        "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
-        "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-        validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
-  }
+  data_error_if(
+      validation.tokenizer && validation.counter()->count(validation.tokens) == 0,
+      "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
+      "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
+      validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
   if (targets == 0) return validation;
   const auto needed = static_cast<std::size_t>(targets) + 1;
-  if (validation.tokens.size() < needed) {
-    throw data_error(
-        "eval.tokens is {}, but the validation shards '{}' hold {} tokens, that is {} targets; lower it, or leave it "
-        "out to score all.",
-        targets, data.validation, validation.tokens.size(), validation.tokens.size() - 1);
-  }
+  data_error_if(
+      validation.tokens.size() < needed,
+      "eval.tokens is {}, but the validation shards '{}' hold {} tokens, that is {} targets; lower it, or leave it "
+      "out to score all.",
+      targets, data.validation, validation.tokens.size(), validation.tokens.size() - 1);
   validation.tokens.resize(needed);
   return validation;
 }
@@ -143,8 +132,8 @@ std::string score_text(const EvalResult& result) {
   for (const auto& [rule, bytes] : result.bytes_by_rule) {
     if (rule == result.byte_rule || bytes == result.bytes) continue;
     text += fmt::format(" by the {} text; {:.5f} by the {} bytes of the {} text",
-                        original ? "original" : "tokenizer's", bits_per_byte(result, bytes), bytes,
-                        original ? "tokenizer's" : "original");
+                        original ? "original" : "tokenizer's", bits_per_byte(result.loss_sum_nats, bytes),
+                        bytes, original ? "tokenizer's" : "original");
   }
   if (!original && !result.byte_rule.empty() && result.bytes_by_rule.size() == 1)
     text += " by data.byte_rule = \"tokenizer\"; the original's are not known";
@@ -152,9 +141,9 @@ std::string score_text(const EvalResult& result) {
 }
 
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
-                    const EvaluateHooks& hooks) {
+                    const Evaluator::PassListener& passed, const EvalPosition* from) {
   const auto start = std::chrono::steady_clock::now();
-  const EvalSums sums = score_share(evaluator, validation, group, hooks);
+  const EvalSums sums = score_share(evaluator, validation, group, passed, from);
   if (!evaluator.masks()) require_equal_bytes(validation, sums);
 
   double totals[] = {sums.loss_nats, static_cast<double>(sums.tokens), static_cast<double>(sums.bytes)};
@@ -165,18 +154,17 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
   result.loss_sum_nats = totals[0];
   result.tokens = static_cast<std::uint64_t>(totals[1]);
   result.bytes = static_cast<std::uint64_t>(totals[2]);
-  if (result.tokens == 0) {
-    throw data_error(
-        "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
-        "eval.drop_remainder = false.",
-        validation.tokens.size());
-  }
+  data_error_if(
+      result.tokens == 0,
+      "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
+      "eval.drop_remainder = false.",
+      validation.tokens.size());
   if (!std::isfinite(result.loss_sum_nats)) {
     throw run_error("the validation loss is {}, so the model's weights are broken; no score is given.",
                     result.loss_sum_nats);
   }
   result.val_loss_nats = result.loss_sum_nats / totals[1];
-  result.val_bpb = bits_per_byte(result, result.bytes);
+  result.val_bpb = bits_per_byte(result.loss_sum_nats, result.bytes);
   result.seconds = seconds_since(start);
   result.data = validation.data;
   result.data.packing = packing_text(evaluator.options().eval, evaluator.model(), validation.joined);

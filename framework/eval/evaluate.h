@@ -79,9 +79,6 @@ struct EvalResult : Score {
       bytes_by_rule{};  // of the same tokens by each known rule; empty without bytes
 };
 
-// The score of the same tokens divided by other bytes; NaN for none.
-double bits_per_byte(const EvalResult& result, std::uint64_t bytes);
-
 // Adds the rule, and the bytes of the targets [first, last] by each rule, to a score.
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
                     EvalResult& result);
@@ -93,20 +90,16 @@ std::string packing_text(const EvalConfig& eval, const ModelConfig& model, bool 
 // reason.
 std::string score_text(const EvalResult& result);
 
-// Watches and continues a scoring (Evaluator::score). Without it, a scoring starts at the beginning, unwatched.
-struct EvaluateHooks {
-  std::function<void(const EvalPosition&, std::size_t rows)> passed;
-  const EvalPosition* from = nullptr;
-};
-
 // Throws data_error if decoding the scored tokens gives another number of bytes than `sums` counts by the byte table. Without a table
 // there is nothing to compare.
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums);
 
 // Scores all ranks' shares and adds them up. Counts the bytes by the byte table and by decoding. If the two routes differ, throws
 // data_error, so that no score is printed. Throws run_error for a loss that is not finite.
+// `passed` watches it (Evaluator::PassListener), and it begins at `from`, if that is not null.
 EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& group,
-                    const EvaluateHooks& hooks = {});
+                    const std::function<void(const EvalPosition&, std::size_t rows)>& passed = {},
+                    const EvalPosition* from = nullptr);
 
 // Chooses between byte side tables and the tokenizer's pieces for `validation`, whose shards, tokens and tokenizer are read. Checks the
 // choice (docs/evaluation.md, "Which bytes count"). ValidationSet::byte_note names open questions. Throws data_error if the count cannot

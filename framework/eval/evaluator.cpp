@@ -100,21 +100,6 @@ Graph Evaluator::build(const ModelConfig& model, const std::vector<ParameterLayo
   return graph;
 }
 
-std::vector<EvalSpan> Evaluator::spans(std::int64_t token_count, int world_size, int rank) const {
-  const EvalConfig& eval = options_.eval;
-  if (sliding(options_)) {
-    return sliding_eval_windows(token_count, eval.sequence_length, eval.stride, world_size, rank);
-  }
-  PlainEvalOptions rows;
-  rows.sequence_tokens = eval.sequence_length;
-  rows.row_sequences = static_cast<int>(eval.packed_sequences);
-  rows.world_size = world_size;
-  rows.rank = rank;
-  rows.drop_remainder = eval.drop_remainder;
-  rows.shares = eval.shares;
-  return plain_eval_rows(token_count, rows);
-}
-
 // Hides tokens of the row that was filled last, sequence by sequence, so that it does not depend on how
 // sequences are packed; what is hidden is the same whenever the text is scored.
 void Evaluator::hide(const EvalSpan& span) {
@@ -153,14 +138,10 @@ std::size_t Evaluator::rows_per_pass() const {
   return static_cast<std::size_t>(pass_tokens(options_) / row_positions(options_));
 }
 
-std::size_t Evaluator::row_count(std::int64_t token_count, int world_size, int rank) const {
-  return spans(token_count, world_size, rank).size();
-}
-
 EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteCounter* bytes, int world_size,
                           int rank, const RowListener& listener, const PassListener& passed,
                           const EvalPosition& from, std::size_t until_row) {
-  const std::vector<EvalSpan> rows = spans(static_cast<std::int64_t>(tokens.size()), world_size, rank);
+  const std::vector<EvalSpan> rows = eval_rows(std::ssize(tokens), options_.eval, world_size, rank);
   const std::int64_t row_tokens = row_positions(options_);
   const std::size_t per_pass = rows_per_pass();
   EvalSums sums = from.sums;

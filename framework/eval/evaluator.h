@@ -32,7 +32,6 @@ class ByteCounter;
 
 struct EvaluatorOptions {
   EvalConfig eval;
-  DType compute = MLG_F32;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   int bos_id = 1;            // begins documents, which attention does not cross; or kNoDocuments
   bool keep_logits = false;  // for row_logits(): memory and a copy of [tokens of a pass, vocabulary] f32
@@ -95,12 +94,10 @@ class Evaluator {
                  int rank = 0, const RowListener& listener = {}, const PassListener& passed = {},
                  const EvalPosition& from = {}, std::size_t until_row = static_cast<std::size_t>(-1));
 
-  // Rows or windows of one pass, and of one rank's share of `token_count` tokens.
+  // Rows or windows of one pass.
   std::size_t rows_per_pass() const;
-  std::size_t row_count(std::int64_t token_count, int world_size = 1, int rank = 0) const;
 
  private:
-  std::vector<EvalSpan> spans(std::int64_t token_count, int world_size, int rank) const;
   void hide(const EvalSpan& span);
   void upload_pass(std::span<const std::uint16_t> tokens, std::span<const EvalSpan> pass);
 
@@ -115,6 +112,18 @@ class Evaluator {
   std::vector<std::int32_t> tokens_, targets_, cu_seqlens_;
   std::vector<float> token_loss_, logits_;
   std::span<const float> row_logits_;
+};
+
+// An evaluator with the memory of its working space, ready to score. The arguments must outlive it.
+struct BoundEvaluator {
+  BoundEvaluator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
+                 const EvaluatorOptions& options)
+      : evaluator(store, model, layouts, options), arena(store.backend()) {
+    arena.bind({&evaluator.program()}, store);
+  }
+
+  Evaluator evaluator;
+  SharedArena arena;
 };
 
 }  // namespace mulligan

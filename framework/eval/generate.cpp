@@ -7,6 +7,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
+#include "framework/core/steady_time.h"
 #include "framework/core/utf8.h"
 
 namespace mulligan {
@@ -42,14 +43,13 @@ double token_loss_nats(std::span<const float> logits, int token) {
 }
 
 NextToken::NextToken(TensorStore& store, const ModelConfig& model,
-                     const std::vector<ParameterLayout>& layouts, const NextTokenOptions& options)
-    : window_(options.window) {
+                     const std::vector<ParameterLayout>& layouts, LayerOrderKind order, std::int64_t window,
+                     std::int64_t sequences)
+    : window_(window) {
   constexpr std::int64_t shortest = 32;
   for (std::int64_t tokens = std::min(shortest, window_);; tokens = std::min(2 * tokens, window_)) {
-    lengths_[tokens] =
-        std::make_unique<BatchProgram>(store, model, layouts, options.layer_order,
-                                       BatchShape{options.sequences, tokens, BatchShape::Wanted::one_each},
-                                       options.adapters ? options.adapters() : nullptr);
+    lengths_[tokens] = std::make_unique<BatchProgram>(
+        store, model, layouts, order, BatchShape{sequences, tokens, BatchShape::Wanted::one_each});
     if (tokens == window_) break;
   }
 }
@@ -68,6 +68,7 @@ std::span<const float> NextToken::logits(std::vector<std::span<const std::int32_
 GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vector<int> text,
                         const GenerateOptions& options,
                         const std::function<void(std::string_view)>& on_text) {
+  const auto start = std::chrono::steady_clock::now();
   GenerateResult result;
   std::vector<std::uint16_t> ids;
   for (const int id : text) ids.push_back(static_cast<std::uint16_t>(id));
@@ -96,6 +97,7 @@ GenerateResult generate(NextToken& model, const Tokenizer& tokenizer, std::vecto
     told = whole.size();
   }
   tell(characters.finish());
+  result.seconds = seconds_since(start);
   return result;
 }
 

@@ -29,22 +29,15 @@ int choose_token(std::span<const float> logits, const Sampling& sampling, std::u
 // -log softmax(logits)[token], in nats.
 double token_loss_nats(std::span<const float> logits, int token);
 
-struct NextTokenOptions {
-  LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
-  std::int64_t window = 0;     // tokens of the longest context; for a longer text the last ones count
-  std::int64_t sequences = 1;  // texts that are continued at once
-  // Makes the adapters of one program; empty: none. Each lives as long as its program.
-  std::function<std::unique_ptr<Taps>()> adapters = {};
-};
-
 // NextToken: the tokens that follow texts, by the one forward pass.
 class NextToken {
  public:
-  // Plans a program for each length of context 32, 64, 128, ... up to the window. A token costs a forward pass over the shortest one that
-  // holds the text so far. Parameters are read from `store` as `layouts` say. All references must outlive this object. The programs must
+  // `window`: tokens of the longest context; of a longer text the last ones count. `sequences`: texts that are continued at once. Plans a
+  // program for each length of context 32, 64, 128, ... up to the window. A token costs a forward pass over the shortest one that holds
+  // the text so far. Parameters are read from `store` as `layouts` say. All references must outlive this object. The programs must
   // be bound before logits().
   NextToken(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
-            const NextTokenOptions& options);
+            LayerOrderKind order, std::int64_t window, std::int64_t sequences = 1);
 
   std::vector<Program*> programs();
 
@@ -67,6 +60,7 @@ struct GenerateResult {
   std::vector<int> tokens;  // generated, without the BOS that ended them
   bool ended = false;       // by BOS
   double loss_nats = 0;     // -log probability of `tokens` by the model, before temperature and top-k
+  double seconds = 0;
 };
 
 // Continues `text`, one document from its BOS on. `on_text` may be empty. It gets the text of new tokens as soon as it is there, in whole

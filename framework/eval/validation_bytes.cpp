@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 
 // The tokenizer must be the one that made the shards, whatever a manifest says.
 void require_own_tokenizer(const TokenizerFit& fit, const DataConfig& data) {
-  if (fit.fits()) return;
-  throw data_error(
+  data_error_if(
+      !fit.fits(),
       "data.tokenizer = '{}' did not make the validation shards '{}', so it cannot "
       "say how many bytes their tokens are: of {} stretches of 64 tokens {} are not "
       "what it makes of their text, and pieces with {:.1f} % of the bytes are not "
@@ -33,16 +33,6 @@ constexpr const char* no_originals =
 fs::path originals_of(const ValidationSet& validation, const DataConfig& data) {
   return data.validation_documents.empty() ? original_documents(validation.files)
                                            : fs::path(data.validation_documents);
-}
-
-// Tables outside of the manifest do not give the bytes of text that the manifest calls plain.
-void refuse_tables_of_plain_text(const ValidationSet& validation, const DataConfig& data,
-                                 const fs::path& table) {
-  throw data_error(
-      "'{}' is a byte side table, but the manifest next to '{}' says that its text is plain, and then the "
-      "tokenizer's pieces count its bytes; {}",
-      table.string(), validation.files.front().string(),
-      data.validation_bytes.empty() ? "prepare the data again" : "leave out data.validation_bytes");
 }
 
 void add_note(ValidationSet& validation, const std::string& note) {
@@ -101,20 +91,6 @@ void judge_pieces(ValidationSet& validation, const StatedOriginal& stated) {
                                                            : ""));
 }
 
-// By how much the tokens spell less than the original has.
-void note_difference(ValidationSet& validation) {
-  constexpr double usual = 1.01;
-  if (!validation.original_table || !validation.byte_table) return;
-  const auto original = static_cast<double>(validation.original_table->count(validation.tokens)),
-             spelled = static_cast<double>(validation.byte_table->count(validation.tokens));
-  if (original <= usual * spelled && spelled <= usual * original) return;
-  add_note(validation,
-           fmt::format("the original validation text has {:.0f} bytes, and its tokens spell {:.0f}; bits per "
-                       "byte are of the {}, by data.byte_rule",
-                       original, spelled,
-                       validation.byte_rule() == ByteRule::original ? "original" : "text that they spell"));
-}
-
 // The validation text that the manifest next to the shards names; "" where there is none, or of several sets.
 fs::path stated_text(const ValidationSet& validation) {
   const std::optional<Manifest> manifest = manifest_of(validation.files);
@@ -145,8 +121,14 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   const std::vector<fs::path> tables = find_side_tables(data.validation_bytes, validation.files);
   const StatedOriginal stated = stated_original(validation.files);
   const bool listed = stated.plain && stated.in_tables && data.validation_bytes.empty();
-  if (!tables.empty() && !listed && stated.plain)
-    refuse_tables_of_plain_text(validation, data, tables.front());
+  // Tables outside of the manifest do not give the bytes of text that the manifest calls plain.
+  if (!tables.empty() && !listed && stated.plain) {
+    throw data_error(
+        "'{}' is a byte side table, but the manifest next to '{}' says that its text is plain, and then the "
+        "tokenizer's pieces count its bytes; {}",
+        tables.front().string(), validation.files.front().string(),
+        data.validation_bytes.empty() ? "prepare the data again" : "leave out data.validation_bytes");
+  }
   require_own_tokenizer(tokenizer_fit(read_file(data.tokenizer), validation.tokens), data);
   if (tables.empty() && !stated.plain)
     refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
@@ -163,7 +145,6 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   } else {
     judge_pieces(validation, stated);
   }
-  note_difference(validation);
 }
 
 std::string unproven_bytes(const ValidationSet& validation, const DataConfig& data) {

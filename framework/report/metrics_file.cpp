@@ -18,8 +18,7 @@ namespace {
 void keep_events_until(const std::filesystem::path& path, std::int64_t step) {
   keep_json_lines(path, [&](const Json& event) {
     const std::string name = event_name(event);
-    // Every process reports its own memory plan; test-time training was of other weights.
-    if (name == "memory" || name.starts_with("ttt_")) return false;
+    if (name == "memory") return false;  // every process reports its own plan
     // The evaluation at the end was not seen through, so it is made again.
     if (name == "validation" && event.value("phase", "") == "evaluate") return false;
     // Restarts and the start of a phase are told before the next step, so after the checkpoint.

@@ -16,7 +16,7 @@ inline nlohmann::ordered_json eval_json(const EvalResult& result) {
                                  {"seconds", result.seconds}};
   if (!result.byte_rule.empty()) json["byte_rule"] = result.byte_rule;
   for (const auto& [rule, bytes] : result.bytes_by_rule)
-    json["by_byte_rule"][rule] = {{"bytes", bytes}, {"bpb", bits_per_byte(result, bytes)}};
+    json["by_byte_rule"][rule] = {{"bytes", bytes}, {"bpb", bits_per_byte(result.loss_sum_nats, bytes)}};
   if (result.masked) json["masked"] = true;  // the loss of filling in masked tokens, not of next tokens
   return json;
 }

@@ -1,7 +1,7 @@
 #include "framework/run/evaluate_loaded.h"
 
 #include "framework/core/error.h"
-#include "framework/eval/bound_evaluator.h"
+#include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
@@ -39,9 +39,8 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
             backend.info().description);
 
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
-  BoundEvaluator scoring(
-      model.store(), config.model, model.layouts(),
-      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(),
+                         {config.eval, scored_order(config.model), validation.segment_start()});
   model.load(load);
   const auto identity = [&] {
     return score_identity(loaded, ScoreCommand::eval, host, model.store(), model.layouts(),

@@ -75,9 +75,7 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, H
   shown.done = static_cast<double>(position.sums.tokens);
   Progress progress(&log, shown);
   const EvalPosition from = position;
-  EvaluateHooks hooks;
-  hooks.from = &from;
-  hooks.passed = [&](const EvalPosition& now, std::size_t rows) {
+  const auto watch = [&](const EvalPosition& now, std::size_t rows) {
     passed();
     position = now;
     progress.set(evaluator.passed_tokens(now, rows, shown.total));
@@ -87,7 +85,7 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, H
     state->book({{phase, seconds}});
   };
   try {
-    EvalResult result = evaluate(evaluator, validation, group, hooks);
+    EvalResult result = evaluate(evaluator, validation, group, watch, &from);
     if (!state) return result;
     const auto earlier = state->earlier_seconds().find(phase);
     if (earlier != state->earlier_seconds().end()) result.seconds += earlier->second;

@@ -16,7 +16,6 @@ TrainingPrograms::TrainingPrograms(const RunConfig& config, const std::string& s
   const bool averaged = scores_averages(config);
   EvaluatorOptions options;
   options.eval = config.eval;
-  options.compute = to_dtype(scored_dtype(config));
   options.layer_order = scored_order(config.model);
   options.bos_id = *validation_bos_id;
   const std::vector<PlannedParameter> scored = with_compute_dtype(parameters, scored_types(config));

@@ -219,11 +219,10 @@ void Trainer::validate(const std::string& phase) {
     Evaluator& evaluator = *device.programs->evaluator();
     const auto tokens = static_cast<double>(validation_->tokens.size() - 1);
     Progress progress(&outputs_.log(), {.what = "evaluation", .unit = "tokens", .total = tokens});
-    EvaluateHooks hooks;
-    hooks.passed = [&](const EvalPosition& position, std::size_t rows) {
+    const auto passed = [&](const EvalPosition& position, std::size_t rows) {
       progress.set(evaluator.passed_tokens(position, rows, tokens));
     };
-    result_.validation = evaluate(evaluator, *validation_, ranks_.group(), hooks);
+    result_.validation = evaluate(evaluator, *validation_, ranks_.group(), passed);
   } catch (const Error& error) {
     if (error.code() != ExitCode::interrupted) throw;
     clock_.ledger().rename("evaluate", "evaluate_unfinished");  // it will be made again

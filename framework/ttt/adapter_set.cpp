@@ -14,9 +14,9 @@ PhiloxStream PhiloxDraws::stream(std::int64_t draw, const AdapterTensor& tensor)
   return PhiloxStream(seed_, fmt::format("ttt/{}/{}", draw, tensor.name));
 }
 
-constexpr double kProbeBound = 0.05;  // of fill_at_random()
+constexpr double probe_bound = 0.05;  // of fill_at_random(), for adapters that start at zero
 
-AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
+AdapterSet::AdapterSet(const BaseModel& model, const TttSetup& setup, std::int64_t documents,
                        const std::set<WindowShape>& shapes)
     : model_(model),
       setup_(setup),
@@ -28,9 +28,9 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
   for (const WindowShape& shape : shapes) {
     throw_if_stopping();  // a long list of programs takes seconds
     windows_[shape] = std::make_unique<WindowProgram>(
-        model, &setup.plugin, prefix_, shape, setup.positions,
+        model, setup.adapters, prefix_, shape, setup.config.context_tokens,
         [this, fused](Graph& graph, auto gradients) { record_update(graph, gradients, fused); }, documents,
-        setup.proposals);
+        setup.proposals());
   }
   Graph copies;
   for (const auto& tensor : tensors()) {
@@ -39,13 +39,9 @@ AdapterSet::AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t 
     if (tensor->copy.empty()) continue;
     copies.call("cast", {master, copies.external(tensor->copy, tensor->type.as(model.compute))});
   }
-  const auto make = [&](Graph graph, const std::string& name) {
-    model.store.create_externals(graph);
-    return std::make_unique<Program>(model.store.backend(), std::move(graph), name);
-  };
-  refresh_ = make(std::move(copies), "refresh adapters");
-  norms_ = make(build_norms(), "adapter norms");
-  draws_ = make(build_draws(), prefix_ + "/draws");
+  refresh_ = make_program(model.store, std::move(copies), "refresh adapters");
+  norms_ = make_program(model.store, build_norms(), "adapter norms");
+  draws_ = make_program(model.store, build_draws(), prefix_ + "/draws");
 }
 
 // The update follows an adapter's gradient at once, so that gradients live in the arena for a moment only.
@@ -110,38 +106,34 @@ Graph AdapterSet::build_norms() const {
   return graph;
 }
 
-// The backend draws; only keys travel there.
-Graph AdapterSet::build_draws() {
+// The backend draws; only keys travel there. Call number i draws tensor number i.
+Graph AdapterSet::build_draws() const {
   Graph graph;
   const Value key = graph.external(prefix_ + "/draws/key", TensorType(MLG_I32, {4}));
-  const auto add = [&](const AdapterTensor& tensor, double bound) {
-    draw_calls_[{tensor.master, bound}] = graph.calls().size();
-    graph.call("uniform_draws", {key, graph.external(tensor.master, tensor.type)}, {{"bound", bound}});
-  };
   for (const auto& tensor : tensors()) {
-    add(*tensor, kProbeBound);
-    if (tensor->uniform) add(*tensor, tensor->bound);
+    graph.call("uniform_draws", {key, graph.external(tensor->master, tensor->type)},
+               {{"bound", tensor->uniform ? tensor->bound : probe_bound}});
   }
   return graph;
 }
 
-void AdapterSet::draw(const AdapterTensor& tensor, double bound, const PhiloxStream& stream) {
+void AdapterSet::draw(std::size_t tensor, const PhiloxStream& stream) {
   const std::array<std::int32_t, 4> key = stream.key();
   model_.store.upload(prefix_ + "/draws/key", std::as_bytes(std::span(key)));
-  const std::size_t call = draw_calls_.at({tensor.master, bound});
-  draws_->run_range(call, call + 1);
+  draws_->run_range(tensor, tensor + 1);
 }
 
-void AdapterSet::start(const AdapterTensor& tensor, std::int64_t number) {
+void AdapterSet::start(std::size_t index, std::int64_t number) {
+  const AdapterTensor& tensor = *tensors()[index];
   if (!tensor.uniform) {
     model_.store.zero(tensor.master);
     return;
   }
-  std::vector<float> values(static_cast<std::size_t>(tensor.type.elements()));
-  if (setup_.draws.fill(number, tensor, values))
-    model_.store.upload(tensor.master, values);
+  const std::vector<float> given = setup_.draws.values(number, tensor);
+  if (given.empty())
+    draw(index, setup_.draws.stream(number, tensor));
   else
-    draw(tensor, tensor.bound, setup_.draws.stream(number, tensor));
+    model_.store.upload(tensor.master, given);
   model_.store.copy(tensor.start, tensor.master);
 }
 
@@ -151,9 +143,7 @@ void AdapterSet::empty_state() {
 }
 
 void AdapterSet::create(std::int64_t draw) {
-  for (const auto& tensor : tensors()) start(*tensor, draw);
-  empty_state();
-  refresh_->run();
+  reset(draw, {std::vector<double>(tensors().size(), 0.0), false});
 }
 
 // Towards the value that it started from. On the host: a rule does so between two batches, if ever.
@@ -169,7 +159,7 @@ void AdapterSet::reset(std::int64_t draw, const Inheritance& inherits) {
   for (std::size_t i = 0; i < tensors().size(); ++i) {
     const double keep = inherits.keep[i];
     if (keep == 0)
-      start(*tensors()[i], draw);
+      start(i, draw);
     else if (keep < 1)
       shrink(*tensors()[i], keep);
   }
@@ -194,8 +184,8 @@ void AdapterSet::clear() {
 }
 
 void AdapterSet::fill_at_random() {
-  for (const auto& tensor : tensors())
-    draw(*tensor, kProbeBound, PhiloxStream(0, "ttt/probe/" + tensor->name));
+  for (std::size_t i = 0; i < tensors().size(); ++i)
+    draw(i, PhiloxStream(0, "ttt/probe/" + tensors()[i]->name));
   refresh_->run();
 }
 

@@ -15,9 +15,12 @@
 #include "framework/core/philox.h"
 #include "framework/graph/program.h"
 #include "framework/plugin/optimizer.h"
+#include "framework/plugin/transform.h"
 #include "framework/ttt/window_program.h"
 
 namespace mulligan {
+
+class Communicator;
 
 // The first values of uniform adapters: Philox numbers keyed by (seed, draw, name of the adapter), uniform in
 // +-tensor.bound; element i of a tensor is the same for every number of documents. `draw` counts the events of a run
@@ -27,8 +30,8 @@ class PhiloxDraws {
   explicit PhiloxDraws(std::uint64_t seed) : seed_(seed) {}
   virtual ~PhiloxDraws() = default;
   PhiloxStream stream(std::int64_t draw, const AdapterTensor& tensor) const;
-  // Whether it gives other values, as fixtures do.
-  virtual bool fill(std::int64_t, const AdapterTensor&, std::span<float>) const { return false; }
+  // Other values in their place, as fixtures give them; empty: none.
+  virtual std::vector<float> values(std::int64_t, const AdapterTensor&) const { return {}; }
 
  private:
   std::uint64_t seed_;
@@ -41,19 +44,31 @@ struct AdapterNorm {
   double drift = 0;  // distance from the values they started with (when created, or redrawn for a batch)
 };
 
+// What a run of test-time training is made of.
+struct TttSetup {
+  const TttConfig& config;
+  const TttPlugin& adapters;
+  const Optimizer& optimizer;
+  double lr = 0;                              // of the adapters
+  const TttPlugin* base = nullptr;            // null: the base model is not trained
+  const Optimizer* base_optimizer = nullptr;  // with the momentum that `base` asks for
+  std::int64_t row_tokens = 0;  // of the base model's training rows: the evaluation's sequence length
+  const PhiloxDraws& draws;
+  const Transform* transform = nullptr;  // null: losses are booked as they are
+  TransformOrder transform_order = TransformOrder::queue;
+  std::int64_t lanes = 1;  // at least as many as ranks
+  // Of all ranks, which have the same weights, data and setup; null: there is one.
+  Communicator* communicator = nullptr;
+
+  // Tokens of a score transform's proposal, at most.
+  int proposals() const { return transform ? transform->biases() : 0; }
+};
+
 class AdapterSet {
  public:
-  struct Setup {
-    const TttPlugin& plugin;
-    const Optimizer& optimizer;
-    const PhiloxDraws& draws;
-    std::int64_t positions = 0;  // of the rotary tables
-    int proposals = 0;           // tokens of a score transform's proposal, at most
-  };
-
   // Plans a program for each of `shapes` (not empty), each for the last shape.documents of `documents`
   // documents. All references must outlive this object.
-  AdapterSet(const BaseModel& model, const Setup& setup, std::int64_t documents,
+  AdapterSet(const BaseModel& model, const TttSetup& setup, std::int64_t documents,
              const std::set<WindowShape>& shapes);
 
   // To be bound before anything runs.
@@ -94,21 +109,20 @@ class AdapterSet {
  private:
   void record_update(Graph& graph, std::span<const AdapterTaps::Gradient> gradients, bool fused);
   Graph build_norms() const;
-  Graph build_draws();
-  void draw(const AdapterTensor& tensor, double bound, const PhiloxStream& stream);
-  void start(const AdapterTensor& tensor, std::int64_t draw);
+  Graph build_draws() const;
+  void draw(std::size_t tensor, const PhiloxStream& stream);
+  void start(std::size_t tensor, std::int64_t draw);
   void shrink(const AdapterTensor& tensor, double keep);
   void empty_state();
   std::string total(const std::string& name, const char* what) const;
 
   const BaseModel& model_;
-  Setup setup_;
+  const TttSetup& setup_;
   std::string prefix_;
   std::map<WindowShape, std::unique_ptr<WindowProgram>> windows_;
   std::unique_ptr<Program> norms_, refresh_, draws_;
-  std::map<std::pair<std::string, double>, std::size_t> draw_calls_;  // by master and bound
-  std::vector<std::string> groups_;                                   // names of adapters
-  std::set<std::string> states_;                                      // of the optimiser
+  std::vector<std::string> groups_;  // names of adapters
+  std::set<std::string> states_;     // of the optimiser
   std::vector<float> scalars_;
   std::string scalars_name_;
   std::int64_t step_ = 0;  // updates since the last reset

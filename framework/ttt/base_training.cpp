@@ -25,21 +25,12 @@ constexpr const char* clip_name = "ttt/base/clip_scale";
 
 const mlg_base_update& checked(const mlg_base_update& numbers, const TttPlugin& plugin,
                                std::int64_t row_tokens) {
-  if (numbers.chunk_tokens < row_tokens || numbers.batch_rows < 1 || numbers.epochs < 1) {
-    throw config_error(
-        "[ttt.base]: {} trains on chunks of {} tokens in steps of at most {} rows, {} times, but a row has "
-        "{} tokens; give chunks of at least one row.",
-        plugin.plugin().description(), numbers.chunk_tokens, numbers.batch_rows, numbers.epochs, row_tokens);
-  }
+  config_error_if(
+      numbers.chunk_tokens < row_tokens || numbers.batch_rows < 1 || numbers.epochs < 1,
+      "[ttt.base]: {} trains on chunks of {} tokens in steps of at most {} rows, {} times, but a row has "
+      "{} tokens; give chunks of at least one row.",
+      plugin.plugin().description(), numbers.chunk_tokens, numbers.batch_rows, numbers.epochs, row_tokens);
   return numbers;
-}
-
-bool has_external(const Graph& graph, const std::string& name) {
-  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
-    const Graph::ValueInfo& info = graph.info(Value{id});
-    if (info.storage == Graph::Storage::external && info.name == name) return true;
-  }
-  return false;
 }
 
 Value gradient(Graph& graph, const ParameterLayout& layout) {
@@ -60,17 +51,12 @@ BaseTraining::BaseTraining(const BaseModel& model, const TttPlugin& plugin, cons
       scalars_(optimizer.scalar_count()),
       weights_(static_cast<std::size_t>(step_tokens())),
       losses_(weights_.size()) {
-  const auto make = [&](Graph graph, const char* name) {
-    model.store.create_externals(graph);
-    return std::make_unique<Program>(model.store.backend(), std::move(graph), name);
-  };
-  Graph step = build_step();
+  step_ = make_program(model.store, build_step(), "base step");
   for (const ParameterLayout& layout : model.layouts) {
-    if (has_external(step, gradient_name(layout.spec.name))) trained_.push_back(layout);
+    if (model.store.contains(gradient_name(layout.spec.name))) trained_.push_back(layout);
   }
-  step_ = make(std::move(step), "base step");
-  clip_ = make(build_clip(), "base clip");
-  update_ = make(build_update(), "base update");
+  clip_ = make_program(model.store, build_clip(), "base clip");
+  update_ = make_program(model.store, build_update(), "base update");
   inputs_.upload_rope(model.store, model.config, positions());
 }
 

@@ -38,20 +38,18 @@ std::vector<TargetRange> DocumentPlan::ranges(const PlannedBatch& batch) const {
 DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, const TttConfig& config) {
   DocumentPlan plan;
   plan.documents = find_documents(tokens, bos_id);
-  if (plan.documents.empty()) {
-    throw data_error(
-        "the {} validation tokens hold no BOS token ({}), so there is no document to adapt to; prepare the "
-        "data anew with BOS in front of each document.",
-        tokens.size(), bos_id);
-  }
+  data_error_if(
+      plan.documents.empty(),
+      "the {} validation tokens hold no BOS token ({}), so there is no document to adapt to; prepare the "
+      "data anew with BOS in front of each document.",
+      tokens.size(), bos_id);
   std::vector<int> chosen =
       sample_documents(static_cast<int>(plan.documents.size()), config.document_fraction,
                        static_cast<std::uint64_t>(config.document_seed));
   std::erase_if(chosen, [&](int number) { return plan.document(number).length < 2; });
-  if (chosen.empty()) {
-    throw data_error("none of the {} validation documents has a token to score; give longer validation data.",
-                     plan.documents.size());
-  }
+  data_error_if(chosen.empty(),
+                "none of the {} validation documents has a token to score; give longer validation data.",
+                plan.documents.size());
   std::vector<Document> subset;
   for (const int number : chosen) subset.push_back(plan.document(number));
   for (DocumentBatch& batch :
@@ -59,8 +57,7 @@ DocumentPlan plan_documents(std::span<const std::uint16_t> tokens, int bos_id, c
     for (int& number : batch.documents) number = chosen[static_cast<std::size_t>(number)];
     const std::int64_t longest = plan.targets(batch.documents.back());
     const std::int64_t chunk_tokens = chunk_tokens_of(config, longest);
-    plan.queue.push_back(
-        {batch.index, std::move(batch.documents), chunk_tokens, chunk_count(longest, chunk_tokens)});
+    plan.queue.push_back({std::move(batch), chunk_tokens, chunk_count(longest, chunk_tokens)});
   }
   plan.chosen_documents = std::ssize(chosen);
   return plan;

@@ -23,9 +23,7 @@
 
 namespace mulligan {
 
-struct PlannedBatch {
-  int index = 0;               // in ascending order of length
-  std::vector<int> documents;  // numbers in the stream, ascending by length
+struct PlannedBatch : DocumentBatch {  // documents: numbers in the stream
   std::int64_t chunk_tokens = 0;
   std::int64_t chunks = 0;  // of its longest document
 

@@ -2,39 +2,11 @@
 
 #include <fmt/format.h>
 #include <cmath>
-#include <limits>
-#include <numbers>
 #include <stdexcept>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
-
-void TurnOrder::require(bool in_order, const char* step) const {
-  if (in_order) return;
-  static constexpr const char* names[] = {"nothing was scored", "the chunk was scored",
-                                          "the chunk was booked", "the chunk was revealed"};
-  throw std::logic_error(fmt::format("test-time training out of order: {}, but so far {}", step,
-                                     names[static_cast<int>(stage_)]));
-}
-
-ScoreSums& ScoreSums::operator+=(const ScoreSums& other) {
-  loss_nats += other.loss_nats;
-  tokens += other.tokens;
-  bytes += other.bytes;
-  return *this;
-}
-
-Comparison& Comparison::operator+=(const Comparison& other) {
-  with += other.with;
-  without += other.without;
-  return *this;
-}
-
-double ScoreSums::bpb() const {
-  if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
-  return loss_nats / std::numbers::ln2 / static_cast<double>(bytes);
-}
 
 ScoreBook::ScoreBook(std::span<const std::uint16_t> tokens, const ByteCounter* bytes)
     : tokens_(tokens), bytes_(bytes), booked_(tokens.size()), losses_(tokens.size()) {}

@@ -1,42 +1,15 @@
-// What a score passes through: the order of its steps, and the book.
+// The book of scores, and sums over them.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "framework/core/score.h"
 #include "framework/data/byte_count.h"
 #include "framework/ttt/document_plan.h"
 
 namespace mulligan {
-
-// TurnOrder: the state machine of a turn, score -> book -> reveal -> update. Every part of the host that scores, books or
-// hands out a token's weight passes through here first. A step out of order is a std::logic_error: the host itself is
-// broken, so no score may be reported.
-class TurnOrder {
- public:
-  virtual ~TurnOrder() = default;
-
-  // Losses of a chunk are computed with the adapters as they are.
-  void score() { step(stage_ == Stage::begun, Stage::scored, "score"); }
-  // They are entered into the score book, for good.
-  void book() { step(stage_ == Stage::scored, Stage::booked, "book"); }
-  // The chunk's tokens get their weights in the objective.
-  void reveal() { step(stage_ == Stage::booked, Stage::revealed, "reveal"); }
-  // The adapters take a step towards the revealed tokens; any number of times.
-  void update() { step(stage_ == Stage::revealed, Stage::revealed, "update"); }
-
- protected:
-  virtual void require(bool in_order, const char* step) const;
-
- private:
-  enum class Stage { begun, scored, booked, revealed };
-  void step(bool in_order, Stage next, const char* name) {
-    require(in_order, name);
-    stage_ = next;
-  }
-  Stage stage_ = Stage::begun;
-};
 
 // Sums over booked tokens.
 struct ScoreSums {
@@ -44,17 +17,25 @@ struct ScoreSums {
   std::uint64_t tokens = 0;
   std::uint64_t bytes = 0;  // 0 without a byte table
 
-  ScoreSums& operator+=(const ScoreSums& other);
+  ScoreSums& operator+=(const ScoreSums& other) {
+    loss_nats += other.loss_nats;
+    tokens += other.tokens;
+    bytes += other.bytes;
+    return *this;
+  }
   double mean_loss_nats() const { return loss_nats / static_cast<double>(tokens); }
-  // loss / ln 2 / bytes; NaN without bytes.
-  double bpb() const;
+  double bpb() const { return bits_per_byte(loss_nats, bytes); }
 };
 
 // Scores of the same tokens with adaptation and without.
 struct Comparison {
   ScoreSums with, without;
 
-  Comparison& operator+=(const Comparison& other);
+  Comparison& operator+=(const Comparison& other) {
+    with += other.with;
+    without += other.without;
+    return *this;
+  }
 };
 
 // ScoreBook: each token's score, entered once. Losses are by stream position.

@@ -83,10 +83,9 @@ void TransformFeed::propose(const PlannedBatch& batch, std::int64_t chunk, const
 void TttScorer::prepare_transform() {
   if (!setup_.transform) return;
   const std::string problem = transform_problem(*setup_.transform, model_.config.vocabulary);
-  if (!problem.empty()) {
-    throw config_error("[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
-                       setup_.transform->plugin().description(), problem);
-  }
+  config_error_if(!problem.empty(),
+                  "[ttt.transform]: with {} {}, and its scores would be illegal; use another plugin.",
+                  setup_.transform->plugin().description(), problem);
   feed_ = std::make_unique<TransformFeed>(*setup_.transform, setup_.transform_order, data_.tokens, plan_,
                                           model_.config.vocabulary, setup_.config.batch_documents);
   plain_book_.assign(data_.tokens.size(), 0.0F);
@@ -100,7 +99,7 @@ void TttScorer::propose(Turn& turn) {
                    const std::size_t slot = place - turn.finished();
                    turn.proposals[turn.score_of(slot, target)] = {proposal.begin(), proposal.end()};
                  });
-  for (std::size_t number = 0; number < static_cast<std::size_t>(setup_.transform->biases()); ++number) {
+  for (std::size_t number = 0; number < static_cast<std::size_t>(setup_.proposals()); ++number) {
     std::vector<std::int32_t> tokens;
     for (const auto& proposal : turn.proposals)
       tokens.push_back(number < proposal.size() ? proposal[number].token : -1);

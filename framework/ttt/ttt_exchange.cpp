@@ -99,33 +99,31 @@ TttStanding TttScorer::standing() const {
 }
 
 void TttScorer::restore(const TttStanding& from) {
-  if (from.done.size() >= own_.size() ||
-      !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
-      from.losses.size() != data_.tokens.size() || from.plain_losses.size() != plain_book_.size()) {
-    throw data_error("the saved state of test-time training is of other documents; start without --resume.");
-  }
+  data_error_if(from.done.size() >= own_.size() ||
+                    !std::ranges::equal(from.done, std::span(own_).first(from.done.size())) ||
+                    from.losses.size() != data_.tokens.size() ||
+                    from.plain_losses.size() != plain_book_.size(),
+                "the saved state of test-time training is of other documents; start without --resume.");
   now_.done = from.done;
   now_.report = from.report;
   now_.pending = from.pending;
   plain_book_ = from.plain_losses;
   for (const std::int64_t queue : from.done) replay(queue, from);
-  if (rule_->digest() != from.choices) {
-    throw data_error(
-        "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
-        "without --resume, and let the plugin's plan() depend on its arguments alone.",
-        setup_.adapters.plugin().description());
-  }
+  data_error_if(
+      rule_->digest() != from.choices,
+      "[ttt.adapters]: {} now chooses otherwise for documents that were scored before the interruption; start "
+      "without --resume, and let the plugin's plan() depend on its arguments alone.",
+      setup_.adapters.plugin().description());
   while (own_[from.done.size()] >= lanes_.stretches[stretch_].end) ++stretch_;
   const auto reusable = sets_.find(setup_.config.batch_documents);
   if (reusable != sets_.end()) reusable->second->continue_after(rule_->updates(reusable->first));
   for (const std::string& name : standing_tensors()) {
     const auto saved = from.tensors.find(name);
-    if (saved == from.tensors.end() ||
-        static_cast<std::int64_t>(saved->second.size()) != model_.store.type(name).bytes()) {
-      throw data_error(
-          "the saved state of test-time training holds no tensor '{}' of this model; start without --resume.",
-          name);
-    }
+    data_error_if(
+        saved == from.tensors.end() ||
+            static_cast<std::int64_t>(saved->second.size()) != model_.store.type(name).bytes(),
+        "the saved state of test-time training holds no tensor '{}' of this model; start without --resume.",
+        name);
     model_.store.upload(name, saved->second);
   }
   if (!from.report.phases.empty()) refresh_copies(model_.store, model_.layouts);

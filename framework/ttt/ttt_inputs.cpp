@@ -1,6 +1,7 @@
 #include "framework/ttt/ttt_inputs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "framework/check/start_check.h"
@@ -12,71 +13,58 @@ namespace mulligan {
 
 std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
   const std::int64_t lanes = loaded.config.ttt->config.lanes;
-  if (lanes == 0) return world_size;
-  if (lanes >= world_size) return lanes;
-  throw config_error(
-      "{} is {}, but there are {} ranks, and some would have "
-      "nothing to do; set it to at least that, or start fewer.",
+  config_error_if(
+      lanes > 0 && lanes < world_size,
+      "{} is {}, but there are {} ranks, and some would have nothing to do; set it to at least that, "
+      "or start fewer.",
       loaded.config.ttt->settings.where("lanes"), lanes, world_size);
+  return lanes > 0 ? lanes : world_size;
 }
 
 void require_scorable(const LoadedConfig& loaded) {
   const TttSection& ttt = *loaded.config.ttt;
+  const double fraction = ttt.config.document_fraction;
   const bool strict = loaded.config.ledger.rules == LedgerRules::strict;
-  if (strict && ttt.config.document_fraction != 1.0) {
-    throw config_error(
-        "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is of "
-        "the whole set; set it to 1.",
-        ttt.config.document_fraction);
-  }
+  config_error_if(
+      strict && fraction != 1.0,
+      "ttt.document_fraction = {} leaves documents out, and under ledger.rules = \"strict\" a result is "
+      "of the whole set; set it to 1.",
+      fraction);
   // The steps have no scale of the loss ([loss_scale]), and gradients of single windows are small.
-  if (scored_dtype(loaded.config) == Precision::fp16) {
-    throw config_error(
-        "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no "
-        "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
-  }
+  config_error_if(
+      scored_dtype(loaded.config) == Precision::fp16,
+      "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no "
+      "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
   if (ttt.transform && ttt.transform_order == TransformOrder::file) {
     const std::string key = ttt.transform->host.where("text_order");
-    if (ttt.config.document_fraction < 1) {
-      throw config_error(
-          "{} is \"file\", which tells the transform the documents that "
-          "ttt.document_fraction = {} leaves out, too; take \"queue\" or \"document\".",
-          key, ttt.config.document_fraction);
-    }
-    if (strict) {
-      throw config_error(
-          "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
-          "chain of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
-          "\"document\".",
-          key);
-    }
+    config_error_if(
+        fraction < 1,
+        "{} is \"file\", which tells the transform the documents that ttt.document_fraction = {} leaves "
+        "out, too; take \"queue\" or \"document\".",
+        key, fraction);
+    config_error_if(
+        strict,
+        "{} is \"file\": proposals then know documents that are scored later, so no order makes the scores one "
+        "chain of conditional probabilities, and ledger.rules = \"strict\" refuses them; take \"queue\" or "
+        "\"document\".",
+        key);
   }
-  if (strict && ttt.config.check == TttCheck::off) {
-    throw config_error(
-        "{} is \"off\", so no score is checked for tokens that come after it, and ledger.rules = \"strict\" "
-        "refuses that; leave it out.",
-        ttt.settings.where("check"));
-  }
+  config_error_if(strict && ttt.config.check == TttCheck::off,
+                  "{} is \"off\", so no score is checked for tokens that come after it, and ledger.rules = "
+                  "\"strict\" refuses that; leave it out.",
+                  ttt.settings.where("check"));
 }
 
 namespace {
 
-// The runs of tokens whose targets are scored: the whole stream from its first document on, or
-// each chosen document.
-std::vector<std::span<const std::uint16_t>> scored_runs(const ValidationSet& validation,
-                                                        const TttConfig& config) {
-  const std::span<const std::uint16_t> tokens = validation.tokens;
-  const DocumentPlan plan = plan_documents(tokens, validation.bos_id, config);
-  if (config.document_fraction == 1.0) {
-    return {tokens.subspan(static_cast<std::size_t>(plan.documents[0].start))};
-  }
-  std::vector<std::span<const std::uint16_t>> runs;
-  for (const PlannedBatch& batch : plan.queue) {
-    for (const TargetRange& range : plan.ranges(batch))
-      runs.push_back(tokens.subspan(static_cast<std::size_t>(range.first - 1),
-                                    static_cast<std::size_t>(range.count() + 1)));
-  }
-  return runs;
+// Positions of the targets that are scored: all from the first document on, or those of each chosen document.
+std::vector<TargetRange> scored_ranges(const ValidationSet& validation, const TttConfig& config) {
+  const DocumentPlan plan = plan_documents(validation.tokens, validation.bos_id, config);
+  if (config.document_fraction == 1.0) return {{plan.documents[0].start + 1, std::ssize(validation.tokens)}};
+  std::vector<TargetRange> ranges;
+  for (const PlannedBatch& batch : plan.queue)
+    std::ranges::copy(plan.ranges(batch), std::back_inserter(ranges));
+  return ranges;
 }
 
 }  // namespace
@@ -87,34 +75,29 @@ ValidationSet scored_validation(const RunConfig& config) {
     validation.tokens.resize(static_cast<std::size_t>(
         whole_rows_length(static_cast<std::int64_t>(validation.tokens.size()), config.eval.sequence_length)));
   }
-  if (validation.tokens.empty()) {
-    throw data_error("the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
-                     config.data.validation, config.eval.sequence_length);
-  }
+  data_error_if(validation.tokens.empty(),
+                "the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
+                config.data.validation, config.eval.sequence_length);
   return validation;
 }
 
-void require_equal_bytes(const ValidationSet& validation, const TttConfig& config) {
-  // Side tables were compared when they were read.
-  if (!validation.byte_table || validation.counter() != &*validation.byte_table) return;
-  std::uint64_t table = 0, decoded = 0, tokens = 0;
-  for (const std::span<const std::uint16_t> run : scored_runs(validation, config)) {
-    table += validation.byte_table->count(run);
-    decoded += count_bytes_by_decoding(*validation.tokenizer, run);
-    tokens += run.size() - 1;
+void require_equal_bytes(ValidationSet& validation, const TttConfig& config) {
+  if (!validation.byte_table) return;
+  for (const TargetRange& range : scored_ranges(validation, config)) {
+    EvalSums counted;
+    counted.tokens = static_cast<std::uint64_t>(range.count());
+    counted.first_target = range.first;
+    counted.last_target = range.last - 1;
+    counted.bytes = validation.byte_table->count(
+        std::span<const std::uint16_t>(validation.tokens)
+            .subspan(static_cast<std::size_t>(range.first - 1), counted.tokens + 1));
+    require_equal_bytes(validation, counted);
   }
-  if (table == decoded) return;
-  throw data_error(
-      "the byte table counts {} bytes in the {} validation tokens to score, decoding them gives {}, so no "
-      "bits per byte can be given; use a tokenizer whose pieces hold the space mark at their start only.",
-      table, tokens, decoded);
 }
 
 void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result) {
-  for (const std::span<const std::uint16_t> run : scored_runs(validation, config)) {
-    const std::int64_t start = run.data() - validation.tokens.data();
-    add_byte_rules(validation, start + 1, start + static_cast<std::int64_t>(run.size()) - 1, result);
-  }
+  for (const TargetRange& range : scored_ranges(validation, config))
+    add_byte_rules(validation, range.first, range.last - 1, result);
 }
 
 namespace {
@@ -132,8 +115,8 @@ std::unique_ptr<Optimizer> make_base_optimizer(const LoadedConfig& loaded, Plugi
 }
 
 void refuse_evaluation_weights(const Optimizer& optimizer, const char* what) {
-  if (!optimizer.has_evaluation_weights()) return;
-  throw config_error(
+  config_error_if(
+      optimizer.has_evaluation_weights(),
       "[{}]: {} has evaluation weights, but {} scored as they are after each update; take another optimiser.",
       optimizer.section(), optimizer.plugin().description(), what);
 }

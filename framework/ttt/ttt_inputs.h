@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "framework/config/run_config.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
@@ -25,7 +25,7 @@ ValidationSet scored_validation(const RunConfig& config);
 
 // Counts the bytes of all tokens that test-time training will score by the byte table and by decoding. Throws
 // data_error when the two differ: bits per byte could not be given, and hours of scoring would be lost.
-void require_equal_bytes(const ValidationSet& validation, const TttConfig& config);
+void require_equal_bytes(ValidationSet& validation, const TttConfig& config);
 
 // Adds the byte rule, and the bytes of the scored tokens by each rule, to a score.
 void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result);
@@ -60,17 +60,12 @@ inline BaseModel base_model(LoadedModel& model, const RunConfig& config) {
   return {model.store(), config.model, model.layouts(), model.compute(), scored_order(config.model)};
 }
 
-// The evaluation in rows of its own length, which test-time training is reported next to. Takes the memory of its
-// working space until it goes. The arguments must outlive it.
-struct PlainScorer : BoundEvaluator {
-  PlainScorer(const BaseModel& model, const RunConfig& config, int bos_id)
-      : BoundEvaluator(model.store, model.config, model.layouts, options(model, config, bos_id)) {}
-  static EvaluatorOptions options(const BaseModel& model, const RunConfig& config, int bos_id) {
-    EvaluatorOptions options{config.eval, model.compute, model.layer_order, bos_id};
-    options.eval.mode = EvalMode::rows;
-    options.eval.drop_remainder = false;
-    return options;
-  }
-};
+// Of the evaluation in rows of its own length, which test-time training is reported next to.
+inline EvaluatorOptions plain_options(const RunConfig& config, int bos_id) {
+  EvaluatorOptions options{config.eval, scored_order(config.model), bos_id};
+  options.eval.mode = EvalMode::rows;
+  options.eval.drop_remainder = false;
+  return options;
+}
 
 }  // namespace mulligan

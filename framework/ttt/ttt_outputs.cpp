@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <set>
 
@@ -52,20 +51,6 @@ std::string phase_text(const TttPhaseReport& phase) {
   return text + fmt::format(", {:.1f} s", phase.seconds);
 }
 
-std::string bins_text(const TttReport& report) {
-  std::string text = fmt::format("{:>17} {:>10} {:>10} {:>12}", "document tokens", "documents", "tokens",
-                                 score_name(report.sums));
-  if (report.compared.without.tokens > 0) text += fmt::format(" {:>10} {:>10}", "without", "gain");
-  for (const TttLengthBin& bin : report.bins) {
-    text += fmt::format("\n{:>17} {:>10} {:>10} {:>12.5f}",
-                        fmt::format("{} to {}", bin.shortest_tokens, bin.longest_tokens), bin.documents,
-                        bin.score.tokens, score(bin.score));
-    if (bin.compared.without.tokens > 0)
-      text += fmt::format(" {:>10.5f} {:>10.5f}", score(bin.compared.without), gain(bin.compared));
-  }
-  return text;
-}
-
 std::string TttChecks::text() const {
   if (mode == TttCheck::off) return "no chunk was checked (ttt.check = \"off\")";
   if (!repeats) return "no chunk was checked: the backend does not give the same bits twice";
@@ -84,43 +69,33 @@ EvalResult eval_result(const ScoreSums& sums, double seconds) {
 void require_audit_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   const std::string name = path.filename().string();
-  const auto refuse = [&](const char* why) {
-    return config_error("ttt.audit: '{}' cannot be the audit log: {}; choose another name.", name, why);
+  const auto refuse_if = [&](bool refused, const char* why) {
+    config_error_if(refused, "ttt.audit: '{}' cannot be the audit log: {}; choose another name.", name, why);
   };
-  const bool plain = !name.empty() && std::ranges::all_of(name, [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-  });
-  if (!plain || name.front() == '.' || name.front() == '-') {
-    throw refuse("a name is of letters, digits, _, - and ., and starts with none of the last two");
-  }
-  for (const fs::path& file : RunFiles{path.parent_path()}.all()) {
-    if (file.filename() == name) throw refuse("a run's own file has that name");
-  }
+  static constexpr auto letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  refuse_if(name.find_first_not_of(letters) != name.npos || name.starts_with('.') || name.starts_with('-'),
+            "a name is of letters, digits, _, - and ., and starts with none of the last two");
+  for (const fs::path& file : RunFiles{path.parent_path()}.all())
+    refuse_if(file.filename() == name, "a run's own file has that name");
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(path, failed);
   if (status.type() == fs::file_type::not_found) return;
-  if (failed || status.type() != fs::file_type::regular)
-    throw refuse("something that is not a regular file has that name");
+  refuse_if(failed || status.type() != fs::file_type::regular,
+            "something that is not a regular file has that name");
   static constexpr std::string_view start_of_log = R"({"sequence":0,"event":)";
-  std::ifstream stream(path, std::ios::binary);
+  std::ifstream file(path, std::ios::binary);
   std::string start(start_of_log.size(), '\0');
-  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (stream.gcount() > 0 && start != start_of_log)
-    throw refuse("a file that is not an audit log has that name");
+  file.read(start.data(), std::ssize(start));
+  refuse_if(file.gcount() > 0 && start != start_of_log, "a file that is not an audit log has that name");
 }
 
 namespace {
 
-Json checks_json(const TttChecks& checks) {
-  return {{"check", word_of(checks.mode)}, {"chunks", checks.chunks},       {"chunks_of", checks.all_chunks},
-          {"cuts", checks.cuts},           {"share_of_cost", checks.share}, {"text", checks.text()}};
-}
-
-// Both scores, and how the run went, without batches, phases and bins.
-Json totals_json(const TttResult& result, const TttSection& section) {
+Json result_json(const TttResult& result, const TttSection& section) {
   const TttReport& report = result.report;
+  const TttChecks& checks = report.checks;
   const auto score_or_null = [](const std::optional<EvalResult>& score) {
-    return score ? Json(eval_json(*score)) : Json();
+    return score ? eval_json(*score) : Json();
   };
   Json transform;
   if (section.transform) {
@@ -129,61 +104,54 @@ Json totals_json(const TttResult& result, const TttSection& section) {
                  {"contested", section.transform_order == TransformOrder::file},
                  {"without", report.untransformed}};
   }
-  return {{"weights", result.weights},
-          {"weights_sha256", result.weights_sha256},
-          {"with_ttt", eval_json(result.with)},
-          {"without_ttt", score_or_null(result.without)},
-          {"compared", report.compared},
-          {"evaluation", score_or_null(result.evaluation)},
-          {"transform", transform},
-          {"device", result.device},
-          {"instructions", instruction_set()},
-          {"setup_seconds", result.setup_seconds},
-          {"peak_device_memory_bytes", result.peak_device_memory_bytes},
-          {"documents", report.documents},
-          {"lanes", report.lanes},
-          {"ranks", report.ranks},
-          {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
-          {"fell_back", report.fell_back},
-          {"causality_check", checks_json(report.checks)}};
-}
-
-// Whether an earlier line of metrics.jsonl stays.
-bool is_kept(const Json& line, const TttStanding* continued) {
-  const std::string name = event_name(line);
-  if (!name.starts_with("ttt_")) return true;
-  if (!continued) return false;
-  const auto before = [&](const char* number, std::int64_t end) {
-    return line.value(number, std::int64_t{-1}) < end;
-  };
-  if (name == "ttt_phase") return before("phase", std::ssize(continued->report.phases) + 1);
-  const bool of_a_batch = name == "ttt_batch" || name == "ttt_collapse";
-  return of_a_batch && before("queue", std::ssize(continued->report.batches));
+  Json json = {{"weights", result.weights},
+               {"weights_sha256", result.weights_sha256},
+               {"with_ttt", eval_json(result.with)},
+               {"without_ttt", score_or_null(result.without)},
+               {"compared", report.compared},
+               {"evaluation", score_or_null(result.evaluation)},
+               {"transform", transform},
+               {"device", result.device},
+               {"instructions", instruction_set()},
+               {"setup_seconds", result.setup_seconds},
+               {"peak_device_memory_bytes", result.peak_device_memory_bytes},
+               {"documents", report.documents},
+               {"lanes", report.lanes},
+               {"ranks", report.ranks},
+               {"collapsed_at_batch", report.collapsed_at < 0 ? Json() : Json(report.collapsed_at)},
+               {"fell_back", report.fell_back},
+               {"causality_check",
+                {{"check", word_of(checks.mode)},
+                 {"chunks", checks.chunks},
+                 {"chunks_of", checks.all_chunks},
+                 {"cuts", checks.cuts},
+                 {"share_of_cost", checks.share},
+                 {"text", checks.text()}}}};
+  if (!result.made.empty()) json["made_on_device"] = to_json(result.made);
+  json["data"] = to_json(result.with.data);
+  json["length_bins"] = report.bins;
+  json["phases"] = report.phases;
+  json["batches"] = report.batches;
+  return json;
 }
 
 }  // namespace
 
-std::string invalid_ttt_json(const std::string& reason) {
-  return Json({{"void", true}, {"reason", reason}}).dump(1) + "\n";
-}
-
+// What an interrupted run wrote before it was saved comes first. After that comes a line of a batch that was not done then,
+// and then what has to be told again: also what several lanes decided where they met.
 TttOutputs::TttOutputs(const Files& files, const TttConfig& config, const TttStanding* continued)
     : files_(files), config_(config) {
-  if (!files.metrics.empty()) {
-    keep_json_lines(files.metrics, [&](const Json& line) { return is_kept(line, continued); });
-    metrics_.emplace(files.metrics, JsonLinesWriter::Start::append);
-  }
   if (files.audit.empty()) return;
-  std::set<std::int64_t> done;
-  if (continued) done.insert(continued->done.begin(), continued->done.end());
-  if (!done.empty()) {
+  if (continued) {
+    const std::set<std::int64_t> done(continued->done.begin(), continued->done.end());
+    bool stays = true;
     keep_json_lines(files.audit, [&](const Json& line) {
-      const bool keep = done.contains(line.value("queue", std::int64_t{-1}));
-      sequence_ += keep ? 1 : 0;
-      return keep;
+      stays = stays && done.contains(line.value("queue", std::int64_t{-1}));
+      sequence_ += stays ? 1 : 0;
+      return stays;
     });
   }
-  audit_.emplace(files.audit, done.empty() ? JsonLinesWriter::Start::anew : JsonLinesWriter::Start::append);
+  audit_.emplace(files.audit, continued ? JsonLinesWriter::Start::append : JsonLinesWriter::Start::anew);
 }
 
 void TttOutputs::begin(const TttScorer& run, std::size_t done) {
@@ -195,18 +163,10 @@ void TttOutputs::begin(const TttScorer& run, std::size_t done) {
   for (std::size_t i = 0; i < run.own_batches().size(); ++i) {
     for (const int number : plan_->batch(run.own_batches()[i]).documents) {
       phase.total += static_cast<double>(plan_->targets(number));
-      if (i < done) scored_ += static_cast<double>(plan_->targets(number));
+      if (i < done) phase.done += static_cast<double>(plan_->targets(number));
     }
   }
-  phase.done = scored_;
   progress_.emplace(files_.log, phase);
-}
-
-void TttOutputs::write(const char* event, const Json& fields) {
-  if (!metrics_) return;
-  Json line = {{"event", event}};
-  line.update(fields);
-  metrics_->write(line.dump());
 }
 
 void TttOutputs::on_event(const TttEvent& event) {
@@ -220,32 +180,22 @@ void TttOutputs::on_event(const TttEvent& event) {
   }
   if (event.kind == TttEventKind::book && progress_ && event.adapters) {
     for (const int number : event.documents)
-      scored_ += static_cast<double>(plan_->range(plan_->batch(event.queue), number, event.chunk).count());
-    progress_->set(scored_);
+      progress_->advance(
+          static_cast<double>(plan_->range(plan_->batch(event.queue), number, event.chunk).count()));
   }
-  if (event.phase) {
-    write("ttt_phase", *event.phase);
-    if (files_.log) files_.log->line(phase_text(*event.phase));
-  }
-  if (event.kind != TttEventKind::collapse) return;
-  const bool falls_back = config_.on_collapse == OnCollapse::fallback;
-  write("ttt_collapse", {{"queue", event.queue},
-                         {"running_bpb", compared_.with.bpb()},
-                         {"without_bpb", compared_.without.bpb()},
-                         {"margin_bpb", config_.collapse_margin},
-                         {"fell_back", falls_back}});
   if (!files_.log) return;
+  if (event.phase) files_.log->line(phase_text(*event.phase));
+  if (event.kind != TttEventKind::collapse) return;
   files_.log->print(
       "warning: after batch {} test-time training scores more than {} bits per byte worse than the same windows "
       "without adaptation; more weight decay or a lower rate in [ttt.optimizer] keeps adapters "
       "from drifting{}",
-      event.queue + 1, config_.collapse_margin, falls_back ? "; the rest is scored without adapters" : "");
+      event.queue + 1, config_.collapse_margin,
+      config_.on_collapse == OnCollapse::fallback ? "; the rest is scored without adapters" : "");
 }
 
 // A line for people after every twentieth part of the batches.
 void TttOutputs::on_batch(const TttBatchReport& batch) {
-  compared_ = batch.compared;
-  write("ttt_batch", batch);
   if (!files_.log || !plan_) return;
   const std::size_t batches = plan_->queue.size();
   if ((batch.queue + 1) % static_cast<std::int64_t>(std::max<std::size_t>(batches / 20, 1)) == 0)
@@ -254,22 +204,13 @@ void TttOutputs::on_batch(const TttBatchReport& batch) {
 
 void TttOutputs::finish(const TttResult& result, const TttSection& section) {
   log_result(result, section);
-  if (!metrics_) return;
-  for (const TttLengthBin& bin : result.report.bins) write("ttt_length_bin", bin);
-  Json all = totals_json(result, section);
-  write("ttt_result", all);
-  if (!result.made.empty()) all["made_on_device"] = result.made;
-  all["data"] = to_json(result.with.data);
-  all["length_bins"] = result.report.bins;
-  all["phases"] = result.report.phases;
-  all["batches"] = result.report.batches;
-  write_file_atomically(RunFiles{files_.metrics.parent_path()}.ttt_result(), all.dump(1) + "\n");
+  if (files_.directory.empty()) return;
+  write_file_atomically(RunFiles{files_.directory}.ttt_result(), result_json(result, section).dump(1) + "\n");
 }
 
 void TttOutputs::log_result(const TttResult& result, const TttSection& section) {
   RunLog& log = *files_.log;
   const auto& [with, without] = result.report.compared;
-  log.line(bins_text(result.report));
   log.print("causality: {}", result.report.checks.text());
   if (result.evaluation) {
     log.result(fmt::format("evaluation:                 {}", score_text(*result.evaluation)));

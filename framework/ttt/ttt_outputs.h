@@ -1,4 +1,4 @@
-// What a run of test-time training writes: lines for people, metrics.jsonl, the audit log, ttt_result.json.
+// What a run of test-time training writes: lines for people, the audit log, ttt_result.json.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,10 @@ EvalResult eval_result(const ScoreSums& sums, double seconds);
 std::string batch_text(const TttBatchReport& batch, std::size_t batches);
 // One line per phase: tokens, steps, loss from first to last, seconds.
 std::string phase_text(const TttPhaseReport& phase);
-// The gain by document length as a table.
-std::string bins_text(const TttReport& report);
 
 // Throws config_error unless an audit log may be written at `path`: its name is a plain one that no file of a
 // run has, and what lies there, if anything, is an earlier audit log.
 void require_audit_file(const std::filesystem::path& path);
-// ttt_result.json of an invalid run: no score, and the reason.
-std::string invalid_ttt_json(const std::string& reason);
 
 // The audit log: one JSON object per line, in the order of scores and updates.
 //   {"sequence": 17, "event": "book", "queue": 3, "batch": 12, "chunk": 0, "documents": [5, 4, 12]}
@@ -57,33 +53,27 @@ std::string invalid_ttt_json(const std::string& reason);
 // plan `chosen` has what the rule chose: {"keep": {"A": 1.0, "B": 0.0}, "keep_state": false} and {"steps": 1,
 // "lr_factor": 1.0, "weights": [...]}, the latter of these documents, where one is not 1.
 //
-// metrics.jsonl: one JSON object a line, after what training wrote there; S stands for {"loss_sum_nats", "tokens",
-// "bytes", "loss_nats", "bpb"}, null where nothing was scored, bpb null where bytes are not counted:
-// after each batch, in the order of scoring (norms are Euclidean over all documents and taps, after its last update):
-//   {"event":"ttt_batch", "queue": 3, "batch": 12, "documents": 64, "longest_tokens": 812,
-//    "score": S of the batch, "running": S of all batches so far,
-//    "compared": {"with": S, "without": S} of the same windows with adaptation and without, all batches so far,
-//    "adapters": {"A": {"norm": |A|, "drift": |A - A0|}, "B": ...}, "adapted": false after a fallback,
-//    "seconds"}
-// after each training of the base model:
-//   {"event":"ttt_phase", "phase": 1, "documents", "tokens", "seconds",
-//    "steps": [{"lr", "loss_nats", "gradient_norm"}]}
-// once, when the collapse detector fires:
-//   {"event":"ttt_collapse", "queue", "running_bpb", "without_bpb", "margin_bpb", "fell_back"}
-// at the end, by ascending length (the gain of a bin is compared.without.bpb - compared.with.bpb):
-//   {"event":"ttt_length_bin", "shortest_tokens", "longest_tokens", "documents", "score": S, "compared": {...}}
-// last:
-//   {"event":"ttt_result", "with_ttt": {"val_bpb", ...}, "without_ttt": {...}, "evaluation": {...}, "documents",
-//    "setup_seconds", "collapsed_at_batch": null or queue, "fell_back"}
+// ttt_result.json has the scores and these lists. S stands for {"loss_sum_nats", "tokens", "bytes", "loss_nats", "bpb"},
+// null where nothing was scored, bpb null where bytes are not counted. Norms are Euclidean over all documents and taps.
+//   batches, in the order of scoring:
+//     {"queue": 3, "batch": 12, "documents": 64, "longest_tokens": 812,
+//      "score": S of the batch, "running": S of all batches so far,
+//      "compared": {"with": S, "without": S} of the same windows with adaptation and without, all batches so far,
+//      "adapters": {"A": {"norm": |A|, "drift": |A - A0|}, "B": ...} after its last update,
+//      "adapted": false after a fallback, "seconds"}
+//   phases, trainings of the base model:
+//     {"phase": 1, "documents", "tokens", "seconds", "steps": [{"lr", "loss_nats", "gradient_norm"}]}
+//   length_bins, by ascending length (the gain of a bin is compared.without.bpb - compared.with.bpb):
+//     {"shortest_tokens", "longest_tokens", "documents", "score": S, "compared": {...}}
 class TttOutputs : public TttListener {
  public:
   // Each may be absent.
   struct Files {
-    std::filesystem::path metrics, audit;
+    std::filesystem::path directory, audit;  // the directory of ttt_result.json
     RunLog* log = nullptr;
   };
-  // In metrics.jsonl the lines of an earlier test-time training are left out, and the audit log starts anew. What was
-  // written before `continued` stays in both. Throws run_error if a file cannot be written.
+  // The audit log starts anew, or continues with what was written before `continued`. Throws run_error if it cannot be
+  // written.
   TttOutputs(const Files& files, const TttConfig& config, const TttStanding* continued = nullptr);
 
   // Between them a terminal shows how far the run is; the first `done` of this rank's batches were scored before.
@@ -91,21 +81,18 @@ class TttOutputs : public TttListener {
   void end() { progress_.reset(); }
   void on_event(const TttEvent& event) override;
   void on_batch(const TttBatchReport& batch) override;
-  // The result for people; and as the lines of metrics.jsonl that come last, with ttt_result.json next to it.
+  // The result, for people and as ttt_result.json.
   void finish(const TttResult& result, const TttSection& section);
 
  private:
   void log_result(const TttResult& result, const TttSection& section);
-  void write(const char* event, const nlohmann::ordered_json& fields);
 
   Files files_;
   const TttConfig& config_;
-  std::optional<JsonLinesWriter> metrics_, audit_;
+  std::optional<JsonLinesWriter> audit_;
   std::int64_t sequence_ = 0;  // of the audit log
   const DocumentPlan* plan_ = nullptr;
   std::optional<Progress> progress_;  // in tokens
-  double scored_ = 0;
-  Comparison compared_;  // after the last batch
 };
 
 }  // namespace mulligan

@@ -29,24 +29,7 @@
 
 namespace mulligan {
 
-class Communicator;
 class TransferBatch;
-
-struct TttSetup {
-  const TttConfig& config;
-  const TttPlugin& adapters;
-  const Optimizer& optimizer;
-  double lr = 0;                              // of the adapters
-  const TttPlugin* base = nullptr;            // null: the base model is not trained
-  const Optimizer* base_optimizer = nullptr;  // with the momentum that `base` asks for
-  std::int64_t row_tokens = 0;  // of the base model's training rows: the evaluation's sequence length
-  const PhiloxDraws& draws;
-  const Transform* transform = nullptr;  // null: losses are booked as they are
-  TransformOrder transform_order = TransformOrder::queue;
-  std::int64_t lanes = 1;  // at least as many as ranks
-  // Of all ranks, which have the same weights, data and setup; null: there is one.
-  Communicator* communicator = nullptr;
-};
 
 struct TttData {
   std::span<const std::uint16_t> tokens;  // the stream, cut to what is to be scored
@@ -99,7 +82,6 @@ class TttScorer {
     std::int64_t queue = 0, chunk = 0;
     AdapterSet& set;
     WindowProgram& program;
-    std::unique_ptr<TurnOrder> order;
     bool trains = false;                 // some document has a later chunk
     std::span<const int> documents;      // that have a window: the last of the batch
     std::vector<ChunkWindow> windows{};  // one for each; without a chunk where the document is finished
@@ -117,9 +99,8 @@ class TttScorer {
              static_cast<std::size_t>(target - ranges[slot].first);
     }
   };
-  virtual std::unique_ptr<TurnOrder> make_order() const { return std::make_unique<TurnOrder>(); }
   virtual void take_turn(Turn& turn);
-  // The steps of a turn; each refuses to act out of order.
+  // The steps of a turn. The book takes each token once; reveal() throws a std::logic_error for one that it lacks.
   void score(Turn& turn);
   void book(Turn& turn);
   void plan(Turn& turn);
@@ -127,13 +108,11 @@ class TttScorer {
   void update(Turn& turn);
 
  private:
-  // ttt_scorer.cpp: the loop over batches, chunks and steps
+  // ttt_scorer.cpp: the loop over batches, chunks and steps, and the parts of a turn
   bool is_own(std::int64_t queue) const;
   void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
-
-  // ttt_turn.cpp: the parts of a turn
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   SuffixCheck::Scores forward(const Turn& turn, std::span<const std::int32_t> tokens,
                               std::span<const std::int32_t> targets, bool with_normalisers);

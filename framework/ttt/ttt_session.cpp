@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
@@ -39,9 +40,7 @@ class TttSaver {
   std::vector<float> reference, windows;
   std::size_t reference_row = 0;
   std::optional<TttStanding> standing;  // absent before the first batch is done
-
-  // `clock` books this attempt's phases, ttt_setup among them; it must outlive this object.
-  explicit TttSaver(Ledger& clock) : clock_(clock) {}
+  Ledger clock;                         // of this attempt
 
   // From here on a state is kept; what `options` finds is read. Throws as ScoreState; data_error if it is no such state.
   void open(ScoreState::Options options) {
@@ -49,8 +48,7 @@ class TttSaver {
     if (state_->found()) read(*state_->found());
   }
 
-  // After each pass of the scoring without test-time training: books the time and saves if that is due.
-  // Throws an Error of ExitCode::interrupted, once the state is saved, if a signal asked for an end.
+  // After each pass of the scoring without test-time training: saves if that is due.
   void passed() {
     unsaved_ = true;
     save_if_due();
@@ -70,15 +68,13 @@ class TttSaver {
     save_if_due();
   }
 
-  // Between two chunks of a batch, where a signal is obeyed at once.
+  // Books the time, and throws an Error of ExitCode::interrupted where a signal asks for an end.
   void between_chunks() {
-    if (!state_) return throw_if_stopping();
-    if (stop_signal() != 0) interrupted();
-    state_->book(attempt_seconds());
+    throw_if_stopping();
+    if (state_) state_->book(attempt_seconds());
   }
 
-  // A signal ends the scoring wherever it is: saves what is kept and not on disk yet, and throws the Error
-  // that says where. Returns if no state is kept.
+  // After such an Error: saves what is not on disk yet, and throws the one that says where. Returns if no state is kept.
   void interrupted() {
     if (!state_) return;
     if (unsaved_) save();
@@ -87,10 +83,10 @@ class TttSaver {
 
   // Of all attempts so far, by phase.
   double seconds(const std::string& phase) {
-    const double seconds = attempt_seconds()[phase];
-    if (!state_) return seconds;
-    const auto earlier = state_->earlier_seconds().find(phase);
-    return earlier == state_->earlier_seconds().end() ? seconds : seconds + earlier->second;
+    PhaseSeconds all = attempt_seconds();
+    if (!state_) return all[phase];
+    PhaseSeconds earlier = state_->earlier_seconds();
+    return all[phase] + earlier[phase];
   }
 
   // There is a result, and the state goes.
@@ -100,9 +96,8 @@ class TttSaver {
 
  private:
   PhaseSeconds attempt_seconds() {
-    const std::string now = clock_.enter("ttt_setup");  // books what has passed
-    clock_.enter(now);
-    return {clock_.phases().begin(), clock_.phases().end()};
+    clock.close();
+    return {clock.phases().begin(), clock.phases().end()};
   }
 
   void save_if_due() {
@@ -154,7 +149,6 @@ class TttSaver {
     }
   }
 
-  Ledger& clock_;
   std::optional<ScoreState> state_;
   bool unsaved_ = false;     // there is what the disk has not
   double kept_at_ = 0;       // when the last copy was made, and
@@ -168,97 +162,133 @@ class TttSession {
              RunRanks& ranks)
       : loaded_(loaded),
         config_(loaded.config),
+        ttt_(loaded.config.ttt->config),
         host_(host),
         origin_(origin),
         options_(options),
         ranks_(ranks),
-        lanes_(lanes_for(loaded, ranks.group().world_size())),
-        directory_(ranks.first() ? options.directory : fs::path()),
-        saver_(clock_) {
-    clock_.enter("ttt_setup");
+        lanes_(lanes_for(loaded, ranks.group().world_size())) {
+    saver_.clock.enter("ttt_setup");
     require_scorable(loaded);
-    if (!directory_.empty()) {
-      lock_.emplace(directory_, "ttt");
-      remove_temporary_leftovers(directory_);
+    if (ranks.first()) files_.directory = options.directory;
+    if (!files_.directory.empty()) {
+      lock_.emplace(files_.directory, "ttt");
+      remove_temporary_leftovers(files_.directory);
     }
-    if (!ttt().audit.empty() && ranks.first()) require_audit_file(directory_ / ttt().audit);
+    if (!ttt_.audit.empty() && ranks.first()) {
+      files_.audit = files_.directory / ttt_.audit;
+      require_audit_file(files_.audit);
+    }
     validation_ = scored_validation(config_);
     require_strict_validation(config_, validation_);
   }
 
   TttResult run(const WeightLoader& load) {
+    try {
+      return score(load);
+    } catch (const InvalidRun& reason) {
+      // No score, none of an earlier run that could be taken for its own, and no state that could be continued.
+      saver_.finish();
+      if (!files_.directory.empty())
+        write_file_atomically(RunFiles{files_.directory}.ttt_result(),
+                              Json({{"void", true}, {"reason", reason.what()}}).dump(1) + "\n");
+      throw;
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::interrupted) saver_.interrupted();
+      throw;
+    }
+  }
+
+ private:
+  TttResult score(const WeightLoader& load) {
     resolve_run_plugins(loaded_, host_, PluginUse::adapt);
     ranks_.require_same_run(loaded_, host_);
     RunPlugins plugins = make_backend_plugin(loaded_, host_);
     Backend& backend = *plugins.backend;
-    if (!backend.info().computes) {
-      throw config_error("[backend]: {} computes nothing, so nothing can be scored.",
-                         backend.plugin().description());
-    }
+    require_computing(backend, "nothing can be scored");
     const TttPlugins rule(loaded_, host_, plugins);
-    log_.emplace(options_, fs::path());
-    introduce(backend);
+    RunLog log(options_, fs::path());
+    introduce(backend, log);
 
     LoadedModel weights(backend, config_, base_masters(*config_.ttt));
     weights.load(load);
     const BaseModel model = base_model(weights, config_);
     const std::unique_ptr<Communicator> communicator = open_state(backend, weights);
-    if (ttt().on_collapse != OnCollapse::off) score_evaluation(model, backend);
+    // Books what `work` takes until the device has ended it.
+    const auto timed = [&](const char* phase, const auto& work) {
+      saver_.clock.enter(phase);
+      work();
+      backend.synchronize();
+      saver_.clock.enter("ttt_setup");
+    };
+    const bool compares = ttt_.on_collapse != OnCollapse::off;
+    if (compares) {
+      BoundEvaluator plain(model.store, config_.model, model.layouts,
+                           plain_options(config_, validation_.bos_id));
+      timed("ttt_plain", [&] { score_evaluation(plain.evaluator, log); });
+    }
     // Its tensors are uploaded once; the copy here goes with the end of the set-up.
-    const std::optional<TttStanding> standing = std::move(saver_.standing);
-    saver_.standing.reset();
+    const std::optional<TttStanding> standing = std::exchange(saver_.standing, std::nullopt);
     const std::size_t done = standing ? standing->done.size() : 0;
-    if (standing) log_->print("continues after {} batches", done);
+    if (standing) log.print("continues after {} batches", done);
 
     TttSetup setup = rule.setup(config_);
     setup.lanes = lanes_;
     setup.communicator = communicator.get();
-    TttOutputs outputs(files(), ttt(), standing ? &*standing : nullptr);
+    files_.log = &log;
+    TttOutputs outputs(files_, ttt_, standing ? &*standing : nullptr);
     std::optional<TttScorer> scorer;
-    plan(scorer, model, setup, outputs);
-    if (ttt().on_collapse != OnCollapse::off) score_windows(*scorer, backend);
+    {
+      Progress planning(&log, ProgressPhase{.what = "planning test-time training", .ticks = true});
+      scorer.emplace(model, setup, TttData{validation_.tokens, validation_.bos_id, validation_.counter(), {}},
+                     &outputs);
+    }
+    scorer->at_boundaries([&] { saver_.between_batches(*scorer); },
+                          [&] {
+                            note_step();
+                            saver_.between_chunks();
+                          });
+    if (const int count = ranks_.group().world_size(); lanes_ > 1)
+      log.print("{} lanes of batches on {}", lanes_,
+                count == 1 ? "one rank" : fmt::format("{} ranks", count));
+    if (compares) {
+      scorer->merge(saver_.reference);
+      if (saver_.windows.empty()) {  // no earlier attempt has scored them
+        timed("ttt_plain", [&] { saver_.windows = scorer->score_without(); });
+        saver_.passed();
+      }
+      scorer->compare_with(saver_.windows);
+    }
+
     outputs.begin(*scorer, done);
     PlanCacheCounts made([&] { return std::vector<const Backend*>{&backend}; });
-    result_.report = score(*scorer, standing ? &*standing : nullptr, backend, made);
+    TttResult result;
+    backend.synchronize();
+    made.clock_starts();
+    timed("ttt", [&] { result.report = scorer->run(standing ? &*standing : nullptr); });
+    made.clock_stops();
     outputs.end();
-    result_.made = made.counts(ranks_.group());
-    if (!ranks_.first()) return result_;
-    fill_totals(*scorer, backend);
-    outputs.finish(result_, *config_.ttt);
+    result.made = made.counts(ranks_.group());
+    if (!ranks_.first()) return result;
+    fill_totals(*scorer, backend, result);
+    outputs.finish(result, *config_.ttt);
     saver_.finish();
-    const RunLedger ledger = close_entry(ledger_entry(), directory_, config_.ledger, *log_);
-    log_->result("\n" + ledger_table(config_.ledger, ledger));
-    return result_;
-  }
-
- private:
-  const TttConfig& ttt() const { return config_.ttt->config; }
-
-  TttOutputs::Files files() {
-    TttOutputs::Files written;
-    written.log = &*log_;
-    if (!directory_.empty()) {
-      fs::create_directories(directory_);
-      written.metrics = directory_ / "metrics.jsonl";
-    }
-    if (!ttt().audit.empty() && ranks_.first()) written.audit = directory_ / ttt().audit;
-    return written;
+    const RunLedger ledger = close_entry(ledger_entry(result), files_.directory, config_.ledger, log);
+    log.result("\n" + ledger_table(config_.ledger, ledger));
+    return result;
   }
 
   // What is scored, on what, by which score transform, and that it may be.
-  void introduce(const Backend& backend) {
+  void introduce(const Backend& backend, RunLog& log) {
     ranks_.require_same_data(validation_.data);
-    if (!validation_.note.empty()) log_->line(validation_.note);
-    if (!validation_.byte_note.empty()) log_->line(validation_.byte_note);
-    for (const std::string& note : require_data_of(origin_, validation_.data, config_.data)) log_->line(note);
-    require_equal_bytes(validation_, ttt());
-    log_->print("test-time training on {} tokens with '{}' on {}", validation_.tokens.size() - 1,
-                origin_.name, backend.info().description);
-    result_.weights = origin_.name;
-    result_.weights_sha256 = origin_.sha256;
-    result_.device = backend.info().description;
+    if (!validation_.note.empty()) log.line(validation_.note);
+    if (!validation_.byte_note.empty()) log.line(validation_.byte_note);
+    for (const std::string& note : require_data_of(origin_, validation_.data, config_.data)) log.line(note);
+    require_equal_bytes(validation_, ttt_);
+    log.print("test-time training on {} tokens with '{}' on {}", validation_.tokens.size() - 1, origin_.name,
+              backend.info().description);
     if (config_.ttt->transform && config_.ttt->transform_order == TransformOrder::file) {
-      log_->print(
+      log.print(
           "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
           "proposals know documents that are scored later; \"queue\" and \"document\" do not");
     }
@@ -266,11 +296,11 @@ class TttSession {
 
   // A single rank keeps its state from here on, several check that they score the same and connect.
   std::unique_ptr<Communicator> open_state(Backend& backend, LoadedModel& weights) {
-    if (ranks_.alone() && directory_.empty()) return nullptr;
+    if (ranks_.alone() && files_.directory.empty()) return nullptr;
     const ScoreIdentity identity = score_identity(loaded_, ScoreCommand::ttt, host_, weights.store(),
                                                   weights.layouts(), validation_.tokens);
     if (ranks_.alone()) {
-      saver_.open({directory_ / "ttt.state", identity, config_.eval.save_seconds, options_.resume});
+      saver_.open({files_.directory / "ttt.state", identity, config_.eval.save_seconds, options_.resume});
       return nullptr;
     }
     ranks_.require_same(identity);
@@ -279,12 +309,10 @@ class TttSession {
 
   // The evaluation, which test-time training is reported next to, as far as no earlier attempt has scored it; of
   // several ranks each has a share, and they exchange these.
-  void score_evaluation(const BaseModel& model, Backend& backend) {
-    PlainScorer scorer(model, config_, validation_.bos_id);
-    clock_.enter("ttt_plain");
+  void score_evaluation(Evaluator& evaluator, RunLog& log) {
     saver_.reference.resize(validation_.tokens.size());
     const auto total = static_cast<double>(validation_.tokens.size() - 1);
-    Progress progress(&*log_, {.what = "scoring without adapters", .unit = "tokens", .total = total});
+    Progress progress(&log, {.what = "scoring without adapters", .unit = "tokens", .total = total});
     const auto passed = [&](const EvalPosition& position, std::size_t rows) {
       saver_.reference_row = position.row;
       progress.set(total * static_cast<double>(position.row) / static_cast<double>(rows));
@@ -294,15 +322,8 @@ class TttSession {
     const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
       std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
     };
-    try {
-      scorer.evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(), ranks_.group().rank(),
-                             keep, passed, {saver_.reference_row, {}});
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::interrupted) saver_.passed();  // saves, and says where
-      throw;
-    }
-    backend.synchronize();  // the clock ends when the device has
-    clock_.enter("ttt_setup");
+    evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(), ranks_.group().rank(), keep,
+                    passed, {saver_.reference_row, {}});
   }
 
   void note_step() {
@@ -310,71 +331,20 @@ class TttSession {
     ranks_.require_running();
   }
 
-  // `planned` gets the scorer, which cannot be moved.
-  void plan(std::optional<TttScorer>& planned, const BaseModel& model, const TttSetup& setup,
-            TttListener& listener) {
-    const TttData data{validation_.tokens, validation_.bos_id, validation_.counter(), {}};
-    try {
-      Progress planning(&*log_, ProgressPhase{.what = "planning test-time training", .ticks = true});
-      planned.emplace(model, setup, data, &listener);
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::interrupted) saver_.interrupted();
-      throw;
-    }
-    planned->at_boundaries([&] { saver_.between_batches(*planned); },
-                           [&] {
-                             note_step();
-                             saver_.between_chunks();
-                           });
-    if (lanes_ <= 1) return;
-    const int ranks = ranks_.group().world_size();
-    log_->print("{} lanes of batches on {}", lanes_,
-                ranks == 1 ? "one rank" : fmt::format("{} ranks", ranks));
-  }
-
-  // The same windows without adaptation, unless an earlier attempt has scored them.
-  void score_windows(TttScorer& scorer, Backend& backend) {
-    scorer.merge(saver_.reference);
-    if (saver_.windows.empty()) {
-      clock_.enter("ttt_plain");
-      saver_.windows = scorer.score_without();
-      backend.synchronize();
-      clock_.enter("ttt_setup");
-      saver_.passed();
-    }
-    scorer.compare_with(saver_.windows);
-  }
-
-  // An invalid run leaves no score, none of an earlier run that could be taken for its own, and no state that could be
-  // continued.
-  TttReport score(TttScorer& scorer, const TttStanding* standing, Backend& backend, PlanCacheCounts& made) {
-    backend.synchronize();
-    made.clock_starts();
-    clock_.enter("ttt");
-    try {
-      TttReport report = scorer.run(standing);
-      backend.synchronize();  // the clock ends when the device has
-      made.clock_stops();
-      return report;
-    } catch (const InvalidRun& reason) {
-      saver_.finish();
-      if (!directory_.empty())
-        write_file_atomically(RunFiles{directory_}.ttt_result(), invalid_ttt_json(reason.what()));
-      throw;
-    }
-  }
-
-  void fill_totals(const TttScorer& scorer, const Backend& backend) {
+  void fill_totals(const TttScorer& scorer, const Backend& backend, TttResult& result) {
     const auto finished = [&](const ScoreSums& sums, const char* phase, bool of_all_tokens) {
       EvalResult score = eval_result(sums, saver_.seconds(phase));
       score.data = validation_.data;
-      if (of_all_tokens) add_byte_rules(validation_, ttt(), score);
+      if (of_all_tokens) add_byte_rules(validation_, ttt_, score);
       return score;
     };
-    const TttReport& report = result_.report;
-    result_.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
-    result_.setup_seconds = saver_.seconds("ttt_setup");
-    result_.with = finished(report.sums, "ttt", true);
+    const TttReport& report = result.report;
+    result.weights = origin_.name;
+    result.weights_sha256 = origin_.sha256;
+    result.device = backend.info().description;
+    result.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
+    result.setup_seconds = saver_.seconds("ttt_setup");
+    result.with = finished(report.sums, "ttt", true);
     if (report.compared.without.tokens == 0) return;
     const DocumentPlan& plan = scorer.documents();
     ScoreSums evaluated;
@@ -382,40 +352,38 @@ class TttSession {
       for (const TargetRange& range : plan.ranges(batch))
         evaluated += scorer.book().sums_of(saver_.reference, range);
     }
-    result_.evaluation = finished(evaluated, "ttt_plain", true);
-    result_.without =
-        finished(report.compared.without, "ttt_plain", report.compared.without.tokens == result_.with.tokens);
+    result.evaluation = finished(evaluated, "ttt_plain", true);
+    result.without =
+        finished(report.compared.without, "ttt_plain", report.compared.without.tokens == result.with.tokens);
   }
 
-  LedgerEntry ledger_entry() const {
+  LedgerEntry ledger_entry(const TttResult& result) const {
     const bool quantised = options_.quantised;
     LedgerEntry entry;
     entry.stage = LedgerStage::ttt;
-    entry.seconds.emplace_back("ttt_setup", result_.setup_seconds);
-    if (result_.evaluation) entry.seconds.emplace_back("ttt_plain", result_.evaluation->seconds);
-    entry.seconds.emplace_back("ttt", result_.with.seconds);
-    if (quantised) entry.bytes.emplace_back("artifact_scored", fs::file_size(result_.weights));
-    if (quantised && result_.evaluation) entry.scores.emplace_back("after quantisation", *result_.evaluation);
-    if (result_.without) entry.scores.emplace_back("windows without adaptation", *result_.without);
+    entry.seconds.emplace_back("ttt_setup", result.setup_seconds);
+    if (result.evaluation) entry.seconds.emplace_back("ttt_plain", result.evaluation->seconds);
+    entry.seconds.emplace_back("ttt", result.with.seconds);
+    if (quantised) entry.bytes.emplace_back("artifact_scored", fs::file_size(result.weights));
+    if (quantised && result.evaluation) entry.scores.emplace_back("after quantisation", *result.evaluation);
+    if (result.without) entry.scores.emplace_back("windows without adaptation", *result.without);
     entry.scores.emplace_back(quantised ? "after test-time training" : "test-time training, not quantised",
-                              result_.with);
+                              result.with);
     return entry;
   }
 
   LoadedConfig& loaded_;
   const RunConfig& config_;
+  const TttConfig& ttt_;
   PluginHost& host_;
   const WeightOrigin& origin_;
   const TttOptions& options_;
   RunRanks& ranks_;
   std::int64_t lanes_;
-  fs::path directory_;  // of the first rank
-  Ledger clock_;
+  TttOutputs::Files files_;  // of the first rank
   TttSaver saver_;
   std::optional<DirectoryLock> lock_;
   ValidationSet validation_;
-  std::optional<RunLog> log_;
-  TttResult result_;
 };
 
 }  // namespace
@@ -423,12 +391,11 @@ class TttSession {
 TttResult run_ttt(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                   const WeightLoader& load, const TttOptions& options, RunRanks* ranks) {
   RunRanks alone;
-  if (!loaded.config.ttt) {
-    throw config_error("{}: there is no [ttt] section, which says how test-time training is done; add one.",
-                       loaded.file);
-  }
-  if (ranks && !ranks->alone() && options.resume)
-    throw config_error("test-time training by several ranks keeps no state; leave out --resume.");
+  config_error_if(!loaded.config.ttt,
+                  "{}: there is no [ttt] section, which says how test-time training is done; add one.",
+                  loaded.file);
+  config_error_if(ranks && !ranks->alone() && options.resume,
+                  "test-time training by several ranks keeps no state; leave out --resume.");
   return TttSession(loaded, host, origin, options, ranks ? *ranks : alone).run(load);
 }
 

@@ -14,9 +14,9 @@ namespace mulligan {
 class RunRanks;
 
 struct TttOptions : ConsoleOptions {
-  // Where ttt_result.json, metrics.jsonl (see ttt_outputs.h), ledger.json and the audit log go: the run
-  // directory, whose metrics and ledger are continued, or any other folder. Empty: no files, but the audit
-  // log, where one is asked for, goes into the folder the program was started in.
+  // Where ttt_result.json (see ttt_outputs.h), ledger.json and the audit log go: the run directory, whose
+  // ledger is continued, or any other folder. Empty: no files, but the audit log, where one is asked for, goes
+  // into the folder the program was started in.
   std::filesystem::path directory;
   // Continue the unfinished test-time training whose state lies in `directory`; from the beginning where
   // there is none. Without: anew (ScoreState).

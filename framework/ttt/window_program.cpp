@@ -16,21 +16,17 @@ constexpr const char* rope_sin = "ttt/rope_sin";
 
 }  // namespace
 
-WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
+WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin& adapters,
                              const std::string& adapter_prefix, const WindowShape& shape,
                              std::int64_t rotary_positions, AdapterTaps::GradientSink sink,
                              std::int64_t adapter_documents, int proposals)
     : store_(model.store),
       shape_(shape),
-      prefix_(fmt::format("ttt/window/{}x{}x{}{}", shape.documents, shape.context, shape.scored,
-                          adapters ? "" : "/plain")) {
-  if (adapters) {
-    const std::int64_t all = adapter_documents > 0 ? adapter_documents : shape.documents;
-    taps_ = std::make_unique<AdapterTaps>(*adapters, adapter_prefix, all, shape.documents, model.compute,
-                                          std::move(sink));
-  }
+      prefix_(fmt::format("ttt/window/{}x{}x{}", shape.documents, shape.context, shape.scored)),
+      taps_(adapters, adapter_prefix, adapter_documents > 0 ? adapter_documents : shape.documents,
+            shape.documents, model.compute, std::move(sink)) {
   Graph graph;
-  Tape tape(graph, adapters != nullptr, FusedKernels(store_.backend()));
+  Tape tape(graph, true, FusedKernels(store_.backend()));
   const TensorType per_token(MLG_F32, {shape.positions()}), per_position(MLG_I32, {shape.positions()});
   ForwardInputs inputs;
   inputs.tokens = graph.external(name("tokens"), TensorType(MLG_I32, {shape.tokens()}));
@@ -44,7 +40,7 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   ForwardOptions options;
   options.layer_order = model.layer_order;
   options.row_length = shape.context;
-  options.taps = taps_.get();
+  options.taps = &taps_;
   // Only scored positions need logits: with long windows that saves almost the whole head.
   options.head_rows = graph.external(name("positions"), per_position);
   const ParameterValues parameters(tape, model.layouts, false);
@@ -60,11 +56,10 @@ WindowProgram::WindowProgram(const BaseModel& model, const TttPlugin* adapters,
   }
   ops::cross_entropy(tape, logits, targets, losses, graph.external(name("normaliser"), per_token));
   split_ = graph.calls().size();
-  if (adapters) tape.backward(losses, graph.external(name("weights"), per_token));
+  tape.backward(losses, graph.external(name("weights"), per_token));
   split_ = fuse_calls(graph, tape.fused(), split_);
 
-  store_.create_externals(graph);
-  program_ = std::make_unique<Program>(store_.backend(), std::move(graph), prefix_);
+  program_ = make_program(store_, std::move(graph), prefix_);
   std::vector<std::int32_t> boundaries;
   for (std::int64_t row = 0; row <= shape.documents; ++row)
     boundaries.push_back(static_cast<std::int32_t>(row * shape.context));

@@ -30,20 +30,18 @@ class WindowProgram {
  public:
   // Plans one program in two parts: the forward pass with the token losses, and the backward pass with what
   // `sink` records for complete gradients. Rotary positions count from 0 in each window; the tables hold
-  // `rotary_positions` of them. `adapters` null: no taps, no second part. The windows are those of the last
-  // shape.documents of `adapter_documents` documents (0: there are no others). With `proposals` each scored position
-  // also gives the losses of so many proposed tokens, which nothing differentiates.
-  WindowProgram(const BaseModel& model, const TttPlugin* adapters, const std::string& adapter_prefix,
+  // `rotary_positions` of them. The windows are those of the last shape.documents of `adapter_documents` documents (0:
+  // there are no others). With `proposals` each scored position also gives the losses of so many proposed tokens, which
+  // nothing differentiates.
+  WindowProgram(const BaseModel& model, const TttPlugin& adapters, const std::string& adapter_prefix,
                 const WindowShape& shape, std::int64_t rotary_positions, AdapterTaps::GradientSink sink,
                 std::int64_t adapter_documents = 0, int proposals = 0);
 
   const WindowShape& shape() const { return shape_; }
   Program& program() { return *program_; }
-  // Of a program with adapters.
-  const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const { return taps_->tensors(); }
-
+  const std::vector<std::shared_ptr<const AdapterTensor>>& adapters() const { return taps_.tensors(); }
   // Whether the adapters' forward pass has kernels that only a plugin knows.
-  bool unknown_kernels() const { return taps_ && taps_->unknown_kernels(); }
+  bool unknown_kernels() const { return taps_.unknown_kernels(); }
 
   // tokens [T]: the windows. positions [N]: the scored ones as indices into tokens, those of document b from
   // b*C on. targets [N]: the token that follows each of them.
@@ -72,7 +70,7 @@ class WindowProgram {
   std::string prefix_;
   std::string name(std::string_view what) const { return fmt::format("{}/{}", prefix_, what); }
   std::vector<float> read(std::string_view what) const { return store_.download_as<float>(name(what)); }
-  std::unique_ptr<AdapterTaps> taps_;
+  AdapterTaps taps_;
   std::unique_ptr<Program> program_;
   std::size_t split_ = 0;
 };

@@ -9,8 +9,8 @@
 #include "framework/core/file.h"
 #include "framework/data/tokenizer.h"
 #include "framework/data/transformed_encoding.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
@@ -32,7 +32,7 @@ struct Model {
       const std::function<void(const Evaluator&, const EvalSpan&, std::span<const float>)>& row) const {
     LoadedModel weights(backend, config, LoadedModel::Masters::scored);
     BoundEvaluator scoring(weights.store(), config.model, weights.layouts(),
-                           {eval, weights.compute(), scored_order(config.model), bos_id, keep_logits});
+                           {eval, scored_order(config.model), bos_id, keep_logits});
     weights.load(load);
     scoring.evaluator.score(
         tokens, nullptr, 1, 0,

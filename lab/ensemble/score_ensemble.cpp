@@ -1,16 +1,14 @@
 #include "lab/ensemble/score_ensemble.h"
 
 #include <algorithm>
-#include <limits>
-#include <numbers>
 #include <stdexcept>
 
 #include "framework/core/error.h"
 #include "framework/core/parallel.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
@@ -77,7 +75,7 @@ Stretches cut(const Evaluator& evaluator, std::size_t token_count, const Ensembl
       ProbabilityAverage::bytes_per_token(vocabulary, static_cast<std::size_t>(options.members));
   const std::size_t memory = static_cast<std::size_t>(options.chunk_mebibytes) << 20;
   const std::size_t passes = std::max<std::size_t>(1, memory / bytes / pass_tokens);
-  const std::size_t rows = evaluator.row_count(static_cast<std::int64_t>(token_count));
+  const std::size_t rows = eval_rows(static_cast<std::int64_t>(token_count), eval).size();
   const std::size_t needed = (rows + evaluator.rows_per_pass() - 1) / evaluator.rows_per_pass();
   const std::size_t used = std::min(passes, std::max<std::size_t>(1, needed));
   return {rows, used * evaluator.rows_per_pass(), used * pass_tokens};
@@ -176,8 +174,7 @@ std::string settings_text(const PluginConfig& config) {
 }  // namespace
 
 double EnsembleScore::bpb(double loss_nats) const {
-  if (bytes == 0) return std::numeric_limits<double>::quiet_NaN();
-  return loss_nats * static_cast<double>(tokens) / std::numbers::ln2 / static_cast<double>(bytes);
+  return bits_per_byte(loss_nats * static_cast<double>(tokens), bytes);
 }
 
 void require_counted(const RunConfig& config, const MemberBytes& stored) {
@@ -219,9 +216,8 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   require_counted(config, score.stored);
   ValidationSet validation = validation_of(config, origin, options, log);
 
-  BoundEvaluator scoring(
-      model.store(), config.model, model.layouts(),
-      {config.eval, model.compute(), scored_order(config.model), validation.segment_start(), true});
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(),
+                         {config.eval, scored_order(config.model), validation.segment_start(), true});
   model.load(load);
   log.print("scoring {} members of '{}' by {} ({}) over {} tokens on {}", score.members, origin.name,
             score.plugin, score.settings, validation.tokens.size() - 1, backend.info().description);

@@ -11,8 +11,8 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/core/stop_request.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/eval/generate.h"
 #include "framework/model/elements/masking/config.h"
 #include "framework/report/run_log.h"
@@ -56,8 +56,8 @@ struct BatchPrograms {
         arena(store.backend()) {
     std::vector<Program*> programs = {&whole.program()};
     if (options.tokens > 0) {
-      next.emplace(store, config.model, layouts,
-                   NextTokenOptions{scored_order(config.model), options.prompt + options.tokens, batch});
+      next.emplace(store, config.model, layouts, scored_order(config.model), options.prompt + options.tokens,
+                   batch);
       for (Program* program : next->programs()) programs.push_back(program);
     }
     arena.bind(programs, store);
@@ -130,9 +130,8 @@ void count_weights(LoadedModel& model, Measurement& result) {
 
 void measure_score(LoadedModel& model, const RunConfig& config, ValidationSet& validation,
                    Measurement& result) {
-  BoundEvaluator scoring(
-      model.store(), config.model, model.layouts(),
-      {config.eval, model.compute(), scored_order(config.model), validation.segment_start()});
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(),
+                         {config.eval, scored_order(config.model), validation.segment_start()});
   RunRanks alone;
   const auto start = std::chrono::steady_clock::now();
   const EvalResult score = evaluate(scoring.evaluator, validation, alone.group());

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "framework/core/error.h"
-#include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/trials.h"
@@ -22,8 +21,7 @@ namespace {
 struct GenerateArguments {
   RunOptions run;
   GenerateRunOptions generate;
-  std::string path;      // artifact, run directory or weights file
-  std::string document;  // file
+  std::string path;  // artifact, run directory or weights file
   bool keep = false;
 };
 
@@ -68,21 +66,15 @@ void run(const GenerateArguments& arguments) {
     write(text);
     if (arguments.keep) written += text;
   };
-  if (!arguments.document.empty()) {
-    options.document = read_file(arguments.document);
-    if (options.document.empty())
-      throw data_error("'{}' is empty, so there is nothing to train adapters on.", arguments.document);
-  }
   PluginHost host = arguments.run.plugin_host();
-  const GenerateRunResult result = run_generate(source.loaded, host, source.origin, source.load, options);
+  const GenerateResult text = run_generate(source.loaded, host, source.origin, source.load, options);
   begin();
   write("\n");
-  const GenerateResult& text = result.generated;
   if (arguments.keep) keep(arguments, written, text);
   const auto tokens = static_cast<double>(text.tokens.size());
   if (text.tokens.empty() || options.quiet) return;
   fmt::print(stderr, "{} tokens{}, {:.4f} nats per token, {:.1f} tokens/s\n", text.tokens.size(),
-             text.ended ? ", ended by the model" : "", text.loss_nats / tokens, tokens / result.seconds);
+             text.ended ? ", ended by the model" : "", text.loss_nats / tokens, tokens / text.seconds);
 }
 
 }  // namespace
@@ -117,10 +109,6 @@ void add_generate_command(CLI::App& app) {
   command->add_option("--seed", options.generate.sampling.seed, "The same seed gives the same text")
       ->type_name("N")
       ->capture_default_str();
-  command
-      ->add_option("--document", arguments->document,
-                   "Text file that the prompt continues; adapters are trained on it first, as [ttt] says")
-      ->type_name("FILE");
   arguments->run.declare_config(*command);
   arguments->run.declare(*command);
   declare_quiet(*command, options);

@@ -72,8 +72,8 @@ void make_scoring_programs(LoadedConfig& loaded, PluginHost& host) {
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   LoadedModel model(*plugins.backend, config);
   model.load([](TensorStore&, const std::vector<ParameterLayout>&) {});
-  const BaseModel view = base_model(model, config);
-  const PlainScorer scorer(view, config, made_up_bos);
+  const BoundEvaluator scorer(model.store(), config.model, model.layouts(),
+                              plain_options(config, made_up_bos));
   if (config.quantize) {
     Calibrator calibrator(model.store(), config.model, model.layouts(),
                           {config.quantize->options.calibration_rows, config.train.sequence_length});

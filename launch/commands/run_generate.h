@@ -16,24 +16,15 @@ namespace mulligan {
 
 struct GenerateRunOptions : ConsoleOptions {  // for notes: the text goes to on_text
   std::string prompt;
-  // A text that the prompt continues, and on which adapters are trained first by the rule of [ttt], as for
-  // one document of an evaluation: chunk by chunk, each scored before it is trained on, the last one only
-  // scored. Empty: none, and no adapters.
-  std::string document;
   GenerateOptions generate;                       // bos_id is set from the tokenizer
   std::function<void(std::string_view)> on_text;  // whole UTF-8 characters, as they come
 };
 
-struct GenerateRunResult {
-  GenerateResult generated;
-  double seconds = 0;  // of generating, without set-up and adapters
-};
-
 // `load` fills the masters of the weights, `origin` says where they come from. The context is a document of
-// its own, of which the model sees the last eval.sequence_length tokens (with a document:
-// ttt.context_tokens). The same weights, prompt, document, seed and backend give the same text. Throws Error;
-// data_error when the weights belong to another tokenizer (require_tokenizer_of).
-GenerateRunResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                               const WeightLoader& load, const GenerateRunOptions& options);
+// its own, of which the model sees the last eval.sequence_length tokens. The same weights, prompt, seed and
+// backend give the same text. Throws Error; data_error when the weights belong to another tokenizer
+// (require_tokenizer_of).
+GenerateResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
+                            const WeightLoader& load, const GenerateRunOptions& options);
 
 }  // namespace mulligan

@@ -63,12 +63,10 @@ void run(const TttArguments& arguments, RunRanks& ranks) {
     remove_temporary_leftovers(run);
     options.directory = trial_folder("ttt", run, arguments.path, changes);
   }
-  if (arguments.resume && ranks.alone() && options.directory.empty()) {
-    throw config_error(
-        "'{}' is not in a run directory, so no state of test-time training "
-        "is kept; name a folder for it with --output, or leave out --resume.",
-        arguments.path);
-  }
+  config_error_if(arguments.resume && ranks.alone() && options.directory.empty(),
+                  "'{}' is not in a run directory, so no state of test-time training "
+                  "is kept; name a folder for it with --output, or leave out --resume.",
+                  arguments.path);
   options.resume = arguments.resume;
   PluginHost host = arguments.run.plugin_host();
   const TttResult result = run_ttt(source.loaded, host, source.origin, source.load, options, &ranks);

@@ -2,8 +2,8 @@
 // (docs/artifact.md).
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
-#include <numbers>
 #include <string_view>
 
 #include "framework/artifact/artifact_model.h"
@@ -19,28 +19,29 @@ void evaluate(std::vector<std::string> words) {
   const bool plain = std::erase(words, "--plain") > 0;
   std::int64_t ranks = 1;
   if (words.size() > 2 && words[0] == "--ranks") {
-    ranks = std::strtoll(words[1].c_str(), nullptr, 10);
+    const char* end = words[1].data() + words[1].size();
+    const auto [rest, failed] = std::from_chars(words[1].data(), end, ranks);
+    if (plain || failed != std::errc() || rest != end) ranks = 0;
     words.erase(words.begin(), words.begin() + 2);
   }
-  if (words.size() < 3 || ranks < 1 || ranks > 64)
-    throw config_error("usage: mulligan_evaluate [--plain | --ranks N] ARTIFACT TOKENIZER SHARD...");
+  config_error_if(words.size() < 3 || ranks < 1 || ranks > 64,
+                  "usage: mulligan_evaluate [--plain | --ranks N] ARTIFACT TOKENIZER SHARD...");
   EvaluationSettings settings;
   const Artifact artifact =
       parse_artifact(read_file(words[0]), words[0], std::uint64_t{4} << 30, [&](const Artifact& declared) {
         settings = read_evaluation_settings(declared.evaluation);
         settings.ttt.check = TttCheck::off;  // `mulligan ttt` checks; scores are the same
-        if (active_elements(settings.model) != settings.active)
-          throw config_error(
-              "this evaluator lacks elements of the model; build it from the artifact's own files.");
+        config_error_if(
+            active_elements(settings.model) != settings.active,
+            "this evaluator lacks elements of the model; build it from the artifact's own files.");
         require_model(declared, settings.model, words[0]);
       });
   ScoredText text(artifact, settings, words[1], {words.begin() + 2, words.end()});
   const bool adapts = !plain && !settings.adapters.name.empty();
-  const TextScore score =
+  const ScoreSums score =
       adapts ? score_adapting(artifact, settings, text, ranks) : score_plain(artifact, settings, text);
-  fmt::print("val_bpb {} loss_nats {} tokens {} bytes {}\n",
-             score.loss_nats / std::numbers::ln2 / static_cast<double>(score.bytes), score.loss_nats,
-             score.tokens, score.bytes);
+  fmt::print("val_bpb {} loss_nats {} tokens {} bytes {}\n", score.bpb(), score.loss_nats, score.tokens,
+             score.bytes);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 
 namespace mulligan {
 
-void RowGuard::read(const Graph&, Value, const std::string&) const {}
 void RowGuard::write(const Graph&, Value, bool, const std::string&) {}
 void RowGuard::view(const Graph&, Value, std::int64_t, const TensorType&) const {}
 void RowGuard::call(const Graph&, const Call&) {}

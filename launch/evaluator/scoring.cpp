@@ -71,8 +71,8 @@ std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
 ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& settings,
                        const fs::path& tokenizer, const std::vector<fs::path>& shards) {
   const Tokenizer pieces = Tokenizer::load(tokenizer);
-  if (pieces.sha256() != artifact.data.tokenizer_sha256)
-    throw data_error("'{}' is not the tokenizer of the artifact; name that one.", tokenizer.string());
+  data_error_if(pieces.sha256() != artifact.data.tokenizer_sha256,
+                "'{}' is not the tokenizer of the artifact; name that one.", tokenizer.string());
   bos_id = pieces.bos_id();
   tokens = read_tokens(shards);
   std::vector<fs::path> tables;
@@ -89,21 +89,18 @@ ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& setti
     throw data_error("the shards hold no text");
 }
 
-TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text) {
+ScoreSums score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text) {
   Model model(artifact, settings, nullptr);
   EvaluatorOptions options;
   options.eval = settings.eval;
-  options.compute = static_cast<DType>(settings.activations);
   options.layer_order = scored_order(settings.model);
   options.bos_id = settings.joined ? kNoDocuments : text.bos_id;
-  Evaluator evaluator(model.store, settings.model, model.layouts, options);
-  SharedArena arena(model.backend);
-  arena.bind({&evaluator.program()}, model.store);
-  const EvalSums sums = evaluator.score(text.tokens, text.bytes.get());
+  BoundEvaluator scoring(model.store, settings.model, model.layouts, options);
+  const EvalSums sums = scoring.evaluator.score(text.tokens, text.bytes.get());
   return {sums.loss_nats, sums.tokens, sums.bytes};
 }
 
-TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
+ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
                          std::int64_t ranks) {
   const bool first = become_ranks(ranks);
   const bool trains_base = !settings.base.name.empty();
@@ -146,8 +143,7 @@ TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& set
   TttScorer scorer(view, setup, {text.tokens, text.bos_id, text.bytes.get(), {}});
   scorer.run();
   if (!first) std::_Exit(0);
-  const ScoreSums& sums = scorer.book().sums();
-  return {sums.loss_nats, sums.tokens, sums.bytes};
+  return scorer.book().sums();
 }
 
 }  // namespace mulligan

@@ -10,13 +10,9 @@
 #include "framework/artifact/evaluation_settings.h"
 #include "framework/data/byte_count.h"
 #include "framework/plugin/transform.h"
+#include "framework/ttt/score_book.h"
 
 namespace mulligan {
-
-struct TextScore {
-  double loss_nats = 0;
-  std::uint64_t tokens = 0, bytes = 0;
-};
 
 // The shards' tokens, and what counts their bytes.
 class ScoredText {
@@ -36,9 +32,9 @@ class ScoredText {
 std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings);
 
 // Without test-time training.
-TextScore score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text);
+ScoreSums score_plain(const Artifact& artifact, const EvaluationSettings& settings, const ScoredText& text);
 // With it, by `ranks` processes that share its documents. Returns in the first of them; the others end here.
-TextScore score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
+ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
                          std::int64_t ranks);
 // Starts the other ranks: copies of this process, each with its number as LOCAL_RANK. Call it before threads and devices exist.
 // Whether this process is the first.

@@ -15,36 +15,23 @@
 namespace mulligan {
 namespace {
 
-struct CheckArguments {
-  std::string plugin;
-  CheckBackend backend;
+// One line per check; bad_configuration where any fails.
+void check(int argc, char** argv) {
+  config_error_if(argc < 3, "mulligan_plugin_check is started by mulligan plugins check; run that.");
+  CheckBackend backend{argv[2]};
   std::vector<std::string> places, overrides;
-};
-
-CheckArguments read_arguments(int argc, char** argv) {
-  CheckArguments arguments;
-  if (argc < 3) throw config_error("mulligan_plugin_check is started by mulligan plugins check; run that.");
-  arguments.plugin = argv[1];
-  arguments.backend.plugin = argv[2];
   for (int i = 3; i < argc; ++i) {
     const std::string_view word = argv[i];
     const std::string_view kind = word.substr(0, word.find('='));
-    std::vector<std::string>& list = kind == "path"  ? arguments.places
-                                     : kind == "set" ? arguments.overrides
-                                                     : arguments.backend.overrides;
+    std::vector<std::string>& list = kind == "path" ? places : kind == "set" ? overrides : backend.overrides;
     list.emplace_back(word.substr(kind.size() + 1));
   }
-  return arguments;
-}
-
-// One line per check; bad_configuration where any fails.
-void check(const CheckArguments& arguments) {
-  PluginHost host(plugin_places(arguments.places));
+  PluginHost host(plugin_places(places));
   std::size_t failed = 0, all = 0;
-  for (const PluginHandle& plugin : plugins_to_check(host, arguments.plugin)) {
+  for (const PluginHandle& plugin : plugins_to_check(host, argv[1])) {
     fmt::print("{}\n", plugin->description());
     std::fflush(stdout);  // said before a plugin crashes
-    const CheckList list = check_plugin(host, plugin, arguments.overrides, arguments.backend);
+    const CheckList list = check_plugin(host, plugin, overrides, backend);
     for (const CheckLine& line : list.lines()) {
       ++all;
       if (!line.problem.empty()) ++failed;
@@ -52,11 +39,9 @@ void check(const CheckArguments& arguments) {
                  line.problem.empty() ? "" : ": ", line.problem);
     }
   }
-  if (failed > 0) {
-    throw config_error(
-        "{} of {} checks of '{}' failed; docs/plugins.md says what each kind of plugin promises.", failed,
-        all, arguments.plugin);
-  }
+  config_error_if(failed > 0,
+                  "{} of {} checks of '{}' failed; docs/plugins.md says what each kind of plugin promises.",
+                  failed, all, argv[1]);
 }
 
 }  // namespace
@@ -66,7 +51,7 @@ int main(int argc, char** argv) {
   using namespace mulligan;
   return run_process([&] {
     try {
-      check(read_arguments(argc, argv));
+      check(argc, argv);
       return ExitCode::ok;
     } catch (const Error& error) {
       print_error(printable(error.what()));

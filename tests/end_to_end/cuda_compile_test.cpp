@@ -49,7 +49,6 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
   const TrainingEngine engine(config, "backend", plugins, parameters, groups, *communicator, 4);
   EvaluatorOptions options;
   options.eval = config.eval;
-  options.compute = to_dtype(config.train.compute_dtype);
   options.layer_order = scored_order(config.model);
   const Program evaluate(
       *plugins.backend,

@@ -63,6 +63,10 @@ for artifact in runs/small/artifact.mulligan more.mulligan; do
     rm -r adapted
   done
 done
+for words in "--ranks 2x" "--ranks 0" "--ranks 65" "--ranks 2 --plain" "--plain --ranks 2"; do
+  seen=$(evaluate $words more.mulligan 2>&1)
+  check_equal "$words is refused" "2 mulligan_evaluate: usage" "$? ${seen:0:24}"
+done
 kill_a_rank() { # as soon as there are three
   for _ in $(seq 1000); do
     [[ $(pgrep -cf "$evaluator --ranks 3") != 3 ]] || break

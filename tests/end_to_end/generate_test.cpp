@@ -16,8 +16,7 @@
 namespace mulligan::end_to_end::generate_test {
 namespace {
 
-const std::vector<std::string> overrides = {"train.steps=30", "ttt.context_tokens=64", "ttt.chunk_tokens=16",
-                                            "ttt.optimizer.lr=0.05", "ttt.adapters.rank=4"};
+const std::vector<std::string> overrides = {"train.steps=30"};
 
 // One trained model for all tests.
 class Generate : public testing::Test {
@@ -42,7 +41,7 @@ class Generate : public testing::Test {
     text_.clear();
     GenerateRunOptions listening = options;
     listening.on_text = [&](std::string_view part) { text_ += part; };
-    return run_generate(loaded, test_plugin_host(), "weights", load, listening).generated;
+    return run_generate(loaded, test_plugin_host(), "weights", load, listening);
   }
 
   const std::string prompt_ = synthetic_document(7).substr(0, 60);
@@ -66,12 +65,9 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   const Tokenizer tokenizer = Tokenizer::load(config.data.tokenizer);
   EvaluatorOptions evaluating;
   evaluating.eval = config.eval;
-  evaluating.compute = model.compute();
   evaluating.layer_order = scored_order(config.model);
   evaluating.bos_id = tokenizer.bos_id();
-  Evaluator evaluator(model.store(), config.model, model.layouts(), evaluating);
-  SharedArena arena(*plugins.backend);
-  arena.bind({&evaluator.program()}, model.store());
+  BoundEvaluator scoring(model.store(), config.model, model.layouts(), evaluating);
 
   std::vector<std::uint16_t> document = {static_cast<std::uint16_t>(tokenizer.bos_id())};
   for (const int id : tokenizer.encode(prompt_)) document.push_back(static_cast<std::uint16_t>(id));
@@ -82,7 +78,7 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   std::vector<double> losses;
   const auto score = [&](const std::vector<std::uint16_t>& tokens) {
     losses.clear();
-    evaluator.score(tokens, nullptr, 1, 0, [&](const EvalSpan&, std::span<const float> row) {
+    scoring.evaluator.score(tokens, nullptr, 1, 0, [&](const EvalSpan&, std::span<const float> row) {
       losses.assign(row.begin(), row.end());
     });
   };
@@ -133,27 +129,12 @@ TEST_F(Generate, GoesOnBeyondTheWindow) {
   EXPECT_TRUE(std::isfinite(one.loss_nats));
 }
 
-// Adapters trained on a document make its own words more probable.
-TEST_F(Generate, AdaptersOfADocumentAreUsed) {
-  GenerateRunOptions plain = options();
-  plain.generate.sampling.temperature = 0;
-  const GenerateResult without = run(plain);
-  plain.document = synthetic_document(7) + synthetic_document(7);
-  const GenerateResult with = run(plain);
-  EXPECT_NE(with.tokens, without.tokens);
-  EXPECT_EQ(run(plain).tokens, with.tokens);
-}
-
-TEST_F(Generate, MissingThingsAreTold) {
-  const auto refusal = [&](const std::vector<std::string>& more, const std::string& document) {
-    LoadedConfig loaded = tiny().config(with({"train.steps=30"}, more));
-    GenerateRunOptions asked = options();
-    asked.document = document;
-    return refusal_of(ExitCode::bad_configuration,
-                      [&] { run_generate(loaded, test_plugin_host(), "weights", load, asked); });
-  };
-  EXPECT_TRUE(contains(refusal({"data.tokenizer=''"}, ""), "data.tokenizer is not set"));
-  EXPECT_TRUE(contains(refusal({}, "some text"), "no [ttt] section"));
+TEST_F(Generate, AMissingTokenizerIsTold) {
+  LoadedConfig loaded = tiny().config(with(overrides, {"data.tokenizer=''"}));
+  EXPECT_TRUE(
+      contains(refusal_of(ExitCode::bad_configuration,
+                          [&] { run_generate(loaded, test_plugin_host(), "weights", load, options()); }),
+               "data.tokenizer is not set"));
 }
 
 }  // namespace

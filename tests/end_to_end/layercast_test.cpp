@@ -126,10 +126,8 @@ TEST_P(LayerCastScores, GeneratingHasTheTextOfFp32WithTheRoundedWeights) {
   options.prompt = "The red cat";
   options.generate.max_tokens = 20;
   LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
-  const GenerateResult fp32 =
-      run_generate(plain, test_plugin_host(), "weights", rounded(), options).generated;
-  const GenerateResult layercast =
-      run_generate(narrow, test_plugin_host(), "weights", rounded(), options).generated;
+  const GenerateResult fp32 = run_generate(plain, test_plugin_host(), "weights", rounded(), options);
+  const GenerateResult layercast = run_generate(narrow, test_plugin_host(), "weights", rounded(), options);
   EXPECT_EQ(fp32.tokens, layercast.tokens);
   EXPECT_EQ(fp32.loss_nats, layercast.loss_nats);
 }

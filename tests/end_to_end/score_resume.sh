@@ -25,7 +25,6 @@ saved=(--set eval.save_seconds=1e-9)
 # What a scoring left, without what may differ: the time that it took, and which windows were checked for causality.
 left_by_ttt() {
   sed -E 's/"(setup_)?seconds": ?[0-9.e+-]+//; /"weights"|peak_device_memory|"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":/d' "$1/ttt_result.json"
-  grep '"ttt_' "$1/metrics.jsonl" | sed -E 's/"(setup_)?seconds":[0-9.e+-]+//g; s/"weights":"[^"]*"//; s/"peak_device_memory_bytes":[0-9]+//; s/"(seed|turns|turns_of|scores|cuts|one_score_in|one_turn_in)":[0-9.e+-]+//g'
   cat "$1/order.jsonl" # the audit log, which the run's own configuration asks for
 }
 # The last line: a scoring that ended before its signal came has left one, too.
@@ -91,7 +90,7 @@ check_true "its seconds are booked" "$seconds > 0"
 # Whatever the timer says, what was done before the signal is kept: here between two saves that are an hour apart.
 cp -r before_ttt kept
 begin kept ttt kept --set eval.save_seconds=3600
-wait_until grep -qs '"ttt_batch"' kept/metrics.jsonl
+wait_until grep -qs '"queue":1' kept/order.jsonl # the first batch is done
 check_code "between two saves: exit code 4" 4 end_by TERM
 check_contains "the state is saved" "the state is 'kept/ttt.state'" "$(cat kept.err)"
 check_contains "and continued behind its batches" "continues after" "$("$mulligan" ttt kept --set eval.save_seconds=3600 --resume 2>&1)"

@@ -36,11 +36,12 @@ void score_rows(std::span<const std::uint16_t> tokens, const Options& o) {
     }
     return true;
   };
-  const PlainEvalOptions plain{o.row_tokens, 2, o.world_size, o.rank, o.as_it_is};
-  unless_refused([&] { return fill(plain_eval_rows(count, plain), 2 * o.row_tokens); });
-  unless_refused([&] {
-    return fill(sliding_eval_windows(count, o.row_tokens, o.stride, o.world_size, o.rank), o.row_tokens);
-  });
+  EvalConfig eval{.sequence_length = o.row_tokens, .stride = o.stride, .packed_sequences = 2};
+  eval.drop_remainder = o.as_it_is;
+  for (const EvalMode mode : {EvalMode::rows, EvalMode::sliding}) {
+    eval.mode = mode;
+    unless_refused([&] { return fill(eval_rows(count, eval, o.world_size, o.rank), 2 * o.row_tokens); });
+  }
 }
 
 void group_documents(std::span<const std::uint16_t> tokens, const Options& o) {

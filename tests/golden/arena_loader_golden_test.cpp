@@ -121,16 +121,15 @@ TEST_F(ArenaLoaderGolden, ValidationRowsAreTheScripts) {
     std::smatch match;
     if (!std::regex_match(name, match, pattern)) continue;
     SCOPED_TRACE(name);
-    PlainEvalOptions cut;
-    cut.sequence_tokens = length;
-    cut.row_sequences = config_.at("val_micro_batch_rows");
-    cut.world_size = std::stoi(match[1]);
-    cut.rank = std::stoi(match[2]);
+    EvalConfig cut;
+    cut.sequence_length = length;
+    cut.packed_sequences = config_.at("val_micro_batch_rows");
     Tokens inputs, targets;
     Batch batch;
-    for (const EvalSpan& span : plain_eval_rows(static_cast<std::int64_t>(set.tokens.size()), cut)) {
-      fill_eval_row(set.tokens, span, length * cut.row_sequences, set.segment_start(), length, batch);
-      ASSERT_EQ(batch.segment_count, cut.row_sequences);
+    for (const EvalSpan& span :
+         eval_rows(std::ssize(set.tokens), cut, std::stoi(match[1]), std::stoi(match[2]))) {
+      fill_eval_row(set.tokens, span, length * cut.packed_sequences, set.segment_start(), length, batch);
+      ASSERT_EQ(batch.segment_count, cut.packed_sequences);
       inputs.insert(inputs.end(), batch.tokens.begin(), batch.tokens.end());
       targets.insert(targets.end(), batch.targets.begin(), batch.targets.end());
     }

@@ -37,13 +37,11 @@ class EvalTailGolden : public testing::Test {
 
   // The rows of one of `shares` ranks, as a process of `world_size` of them scores them.
   std::vector<EvalSpan> rows(int shares, int world_size, int rank) const {
-    PlainEvalOptions options;
-    options.sequence_tokens = config_.at("eval_seq_len");
-    options.row_sequences = config_.at("seqs_per_batch");
-    options.shares = shares;
-    options.world_size = world_size;
-    options.rank = rank;
-    return plain_eval_rows(static_cast<std::int64_t>(tokens_.size()), options);
+    EvalConfig eval;
+    eval.sequence_length = config_.at("eval_seq_len");
+    eval.packed_sequences = config_.at("seqs_per_batch");
+    eval.shares = shares;
+    return eval_rows(std::ssize(tokens_), eval, world_size, rank);
   }
 
   // The world sizes of the fixture with the number of ranks.

@@ -128,21 +128,19 @@ TEST(LoaderGolden, EvaluationRowsWithTheReferencesTruncationMatch) {
     std::smatch match;
     if (!std::regex_match(name, match, pattern)) continue;
     SCOPED_TRACE(name);
-    PlainEvalOptions options;
-    options.sequence_tokens = fixture().manifest().at("eval_seq_len");
-    options.row_sequences = info.at("local_batch_seqs");
-    options.world_size = std::stoi(match[1]);
-    options.rank = std::stoi(match[2]);
-    options.drop_remainder = true;
-    const auto rows = plain_eval_rows(static_cast<std::int64_t>(tokens.size()), options);
+    EvalConfig eval;
+    eval.sequence_length = fixture().manifest().at("eval_seq_len");
+    eval.packed_sequences = info.at("local_batch_seqs");
+    eval.drop_remainder = true;
+    const auto rows = eval_rows(std::ssize(tokens), eval, std::stoi(match[1]), std::stoi(match[2]));
     ASSERT_EQ(rows.size(), info.at("batches").get<std::size_t>());
     const Ints inputs = fixture().ints(name + ".inputs");
     const Ints boundaries = fixture().ints(name + ".cu_seqlens");
     const Ints longest = fixture().ints(name + ".max_seqlen");
     for (std::size_t i = 0; i < rows.size(); ++i) {
       Batch batch;
-      fill_eval_row(tokens, rows[i], options.sequence_tokens * options.row_sequences, 1,
-                    options.sequence_tokens, batch);
+      fill_eval_row(tokens, rows[i], eval.sequence_length * eval.packed_sequences, 1, eval.sequence_length,
+                    batch);
       EXPECT_EQ(batch.tokens, row(inputs, columns_of(name + ".inputs"), i));
       EXPECT_EQ(batch.cu_seqlens, row(boundaries, columns_of(name + ".cu_seqlens"), i));
       EXPECT_EQ(batch.longest_segment, longest[i]);

@@ -53,12 +53,12 @@ std::vector<T> slot_part(const std::vector<T>& all, const std::vector<std::int64
 class FixtureDraws : public PhiloxDraws {
  public:
   explicit FixtureDraws(const GoldenFixture& data) : PhiloxDraws(0), data_(data) {}
-  bool fill(std::int64_t draw, const AdapterTensor& tensor, std::span<float> values) const override {
+  std::vector<float> values(std::int64_t draw, const AdapterTensor& tensor) const override {
     const std::string name = fmt::format("draw{}.{}.{}", draw, place_of(tensor.kind), tensor.group);
-    const std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
+    std::vector<float> part = slot_part(data_.floats(name), data_.shape(name), tensor);
     // The first documents of the draw, when the batch is short.
-    std::copy_n(part.begin(), values.size(), values.begin());
-    return true;
+    part.resize(static_cast<std::size_t>(tensor.type.elements()));
+    return part;
   }
 
  private:
@@ -172,36 +172,33 @@ class TttFixture {
     }
   }
 
+  using Doubles = std::vector<double>;
+  static void compare_steps(const TttPhaseReport& phase, const Doubles& lr, const Doubles& loss,
+                            const Doubles& norm) {
+    SCOPED_TRACE(fmt::format("phase {}", phase.phase));
+    ASSERT_EQ(phase.steps.size(), lr.size());
+    for (std::size_t step = 0; step < lr.size(); ++step) {
+      EXPECT_NEAR(phase.steps[step].lr, lr[step], 1e-12);
+      EXPECT_NEAR(phase.steps[step].loss_nats, loss[step], sgd_loss_tolerance);
+      EXPECT_NEAR(phase.steps[step].gradient_norm, norm[step], 1e-4 * norm[step]);
+    }
+  }
+
   static void compare_phases(const json& expected, const TttReport& report) {
     ASSERT_EQ(report.phases.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      SCOPED_TRACE(fmt::format("phase {}", i + 1));
-      const TttPhaseReport& phase = report.phases[i];
-      EXPECT_EQ(phase.tokens, expected[i].at("tokens").get<std::int64_t>());
-      ASSERT_EQ(phase.steps.size(), expected[i].at("lr").size());
-      for (std::size_t step = 0; step < phase.steps.size(); ++step) {
-        EXPECT_NEAR(phase.steps[step].lr, expected[i].at("lr")[step].get<double>(), 1e-12);
-        EXPECT_NEAR(phase.steps[step].loss_nats, expected[i].at("loss")[step].get<double>(),
-                    sgd_loss_tolerance);
-        const double norm = expected[i].at("grad_norm")[step];
-        EXPECT_NEAR(phase.steps[step].gradient_norm, norm, 1e-4 * norm);
-      }
+      const auto doubles = [&](const char* name) { return expected[i].at(name).get<Doubles>(); };
+      EXPECT_EQ(report.phases[i].tokens, expected[i].at("tokens").get<std::int64_t>());
+      compare_steps(report.phases[i], doubles("lr"), doubles("loss"), doubles("grad_norm"));
     }
   }
 
   // A phase of a run, counted from 1, against the tensors phaseN.*.
   void compare_phase(const TttPhaseReport& phase) const {
     const std::string prefix = fmt::format("phase{}", phase.phase);
-    SCOPED_TRACE(prefix);
-    const std::vector<double> lr = data_.doubles(prefix + ".lr"), loss = data_.doubles(prefix + ".loss"),
-                              norm = data_.doubles(prefix + ".grad_norm");
-    EXPECT_EQ(phase.tokens, static_cast<std::int64_t>(data_.ints(prefix + ".tokens").size()));
-    ASSERT_EQ(phase.steps.size(), lr.size());
-    for (std::size_t step = 0; step < phase.steps.size(); ++step) {
-      EXPECT_NEAR(phase.steps[step].lr, lr[step], 1e-12);
-      EXPECT_NEAR(phase.steps[step].loss_nats, loss[step], sgd_loss_tolerance);
-      EXPECT_NEAR(phase.steps[step].gradient_norm, norm[step], 1e-4 * norm[step]);
-    }
+    EXPECT_EQ(phase.tokens, std::ssize(data_.ints(prefix + ".tokens")));
+    compare_steps(phase, data_.doubles(prefix + ".lr"), data_.doubles(prefix + ".loss"),
+                  data_.doubles(prefix + ".grad_norm"));
   }
 
   // The change of a parameter since the start against `name`.

@@ -170,7 +170,7 @@ TEST_F(TttGolden, ForwardAndGradients) {
         graph.call("cast", {gradient, graph.external("kept/" + adapter->name, adapter->type)});
       }
     };
-    WindowProgram program(host->model(), &host->adapters(), "ttt/test", window, window.context, keep);
+    WindowProgram program(host->model(), host->adapters(), "ttt/test", window, window.context, keep);
     SharedArena arena(host->store().backend());
     arena.bind({&program.program()}, host->store());
     upload_window_rope(host->model(), window.context);

@@ -23,6 +23,21 @@ std::vector<int> coverage(std::int64_t token_count, const std::vector<std::vecto
   return count;
 }
 
+EvalConfig rows_of(std::int64_t length, std::int64_t packed, std::int64_t shares = 0) {
+  EvalConfig eval;
+  eval.sequence_length = length;
+  eval.packed_sequences = packed;
+  eval.shares = shares;
+  return eval;
+}
+EvalConfig windows_of(std::int64_t length, std::int64_t stride) {
+  EvalConfig eval;
+  eval.mode = EvalMode::sliding;
+  eval.sequence_length = length;
+  eval.stride = stride;
+  return eval;
+}
+
 // Plain rows (0) and shares. Shares are of the targets, so that no share's rows reach into the next; more shares than targets leave some empty.
 TEST(EvalRows, PlainRowsAndSharesScoreEveryTokenOnceForEveryWorldSize) {
   for (const std::int64_t tokens : {1, 2, 9, 17, 18, 64, 65, 66, 1000}) {
@@ -32,9 +47,7 @@ TEST(EvalRows, PlainRowsAndSharesScoreEveryTokenOnceForEveryWorldSize) {
         std::vector<std::vector<EvalSpan>> ranks;
         std::vector<EvalSpan> joined;
         for (int rank = 0; rank < world_size; ++rank) {
-          PlainEvalOptions options{8, 2, world_size, rank, false};
-          if (shares > 0) options.shares = shares;
-          ranks.push_back(plain_eval_rows(tokens, options));
+          ranks.push_back(eval_rows(tokens, rows_of(8, 2, shares), world_size, rank));
           joined.insert(joined.end(), ranks.back().begin(), ranks.back().end());
         }
         for (const int times : coverage(tokens, ranks))
@@ -50,7 +63,7 @@ TEST(EvalRows, PlainRowsAndSharesScoreEveryTokenOnceForEveryWorldSize) {
         EXPECT_GT(row.length, 0);
       }
       if (shares == 1) {
-        EXPECT_EQ(single, plain_eval_rows(tokens, {8, 2, 1, 0, false}));
+        EXPECT_EQ(single, eval_rows(tokens, rows_of(8, 2)));
       }
     }
   }
@@ -62,7 +75,7 @@ TEST(EvalRows, SlidingWindowsScoreEveryTokenOnceWithFullContext) {
       for (const int world_size : {1, 3}) {
         std::vector<std::vector<EvalSpan>> ranks;
         for (int rank = 0; rank < world_size; ++rank) {
-          ranks.push_back(sliding_eval_windows(tokens, 8, stride, world_size, rank));
+          ranks.push_back(eval_rows(tokens, windows_of(8, stride), world_size, rank));
           for (const EvalSpan& window : ranks.back()) {
             EXPECT_TRUE(window.start == 0 || window.score_begin == 8 - stride);
             EXPECT_EQ(window.start % stride, 0);
@@ -86,11 +99,13 @@ TEST(EvalRows, AShortRowIsPaddedWithUnattendedTokens) {
 }
 
 TEST(EvalRows, RefusesImpossibleSizes) {
-  EXPECT_TRUE(plain_eval_rows(5, {8, 1, 1, 0, true}).empty());
-  sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {0, 1, 1, 0, false}); });
-  sentence_of(ExitCode::bad_configuration, [] { plain_eval_rows(100, {8, 1, 2, 2, false}); });
-  sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 9, 1, 0); });
-  sentence_of(ExitCode::bad_configuration, [] { sliding_eval_windows(100, 8, 0, 1, 0); });
+  EvalConfig whole = rows_of(8, 1);
+  whole.drop_remainder = true;
+  EXPECT_TRUE(eval_rows(5, whole).empty());
+  sentence_of(ExitCode::bad_configuration, [] { eval_rows(100, rows_of(0, 1)); });
+  sentence_of(ExitCode::bad_configuration, [] { eval_rows(100, rows_of(8, 1), 2, 2); });
+  sentence_of(ExitCode::bad_configuration, [] { eval_rows(100, windows_of(8, 9)); });
+  sentence_of(ExitCode::bad_configuration, [] { eval_rows(100, windows_of(8, 0)); });
 }
 
 TEST(Documents, IncludeTheNextBosAndSkipWhatPrecedesTheFirst) {

@@ -33,19 +33,16 @@ class EvalBytes : public testing::Test {
     EvaluatorOptions options;
     options.eval = eval;
     options.bos_id = validation_.bos_id;
-    evaluator_.reset();
-    arena_.reset();
+    scoring_.reset();
     store_.emplace(*backend_);
-    evaluator_.emplace(*store_, loaded_.config.model, layouts_, options);
-    arena_.emplace(*backend_);
-    arena_->bind({&evaluator_->program()}, *store_);
+    scoring_.emplace(*store_, loaded_.config.model, layouts_, options);
     for (const ParameterLayout& layout : layouts_) {
       std::vector<float> values = initial_values(layout.spec, 1);
       for (std::size_t i = 0; i < values.size(); ++i)
         values[i] += spread * std::sin(0.7F * static_cast<float>(i));
       store_->upload(master_name(layout.spec.name), values);
     }
-    return *evaluator_;
+    return scoring_->evaluator;
   }
   // The sum of the losses. No weight is zero, so every loss depends on the tokens before it.
   double loss_alone(const EvalConfig& eval) {
@@ -61,8 +58,7 @@ class EvalBytes : public testing::Test {
   std::unique_ptr<HostGroup> group_;
   ValidationSet validation_;
   std::optional<TensorStore> store_;
-  std::optional<SharedArena> arena_;
-  std::optional<Evaluator> evaluator_;
+  std::optional<BoundEvaluator> scoring_;
 };
 
 TEST_F(EvalBytes, AllTokensAndTheBytesOfTheTextAreCounted) {

@@ -45,17 +45,6 @@ TEST(ChooseToken, TopKLeavesOutTheRestAndBreaksTiesByTheLowerToken) {
   EXPECT_EQ(three, (std::set<int>{1, 3, 4}));
 }
 
-TEST(ChooseToken, IsAFunctionOfSeedAndDraw) {
-  std::vector<int> first, again, other;
-  for (std::uint64_t draw = 0; draw < 100; ++draw) {
-    first.push_back(choose_token(logits, {1.0, 0, 1}, draw));
-    again.push_back(choose_token(logits, {1.0, 0, 1}, draw));
-    other.push_back(choose_token(logits, {1.0, 0, 2}, draw));
-  }
-  EXPECT_EQ(first, again);
-  EXPECT_NE(first, other);
-}
-
 TEST(TokenLoss, IsTheNegativeLogarithmOfTheProbability) {
   double sum = 0;
   for (int token = 0; token < 5; ++token) sum += std::exp(-token_loss_nats(logits, token));

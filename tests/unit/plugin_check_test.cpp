@@ -54,6 +54,13 @@ struct Flaw {
 
 class PluginCheck : public testing::TestWithParam<Flaw> {};
 
+TEST(PluginsToCheck, AFileHasItsPluginsName) {
+  PluginHost host({{"a test", test_support::built("bad_plugins")}});
+  EXPECT_EQ(plugins_to_check(host, "plain_c").at(0)->name(), "plain_c");
+  EXPECT_TRUE(contains(sentence_of(ExitCode::bad_configuration, [&] { plugins_to_check(host, "twin_a"); }),
+                       "holds 'twin', and no configuration finds that under this name"));
+}
+
 TEST_P(PluginCheck, TheFlawsOwnLineFails) {
   const auto& [kind, how, line] = GetParam();
   if (how == "allocates" && !allocations_are_counted()) GTEST_SKIP() << "this build has a malloc of its own";

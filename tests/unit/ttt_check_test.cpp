@@ -102,60 +102,34 @@ TEST(TttCheck, TokensAndTargetsAfterACutAreChanged) {
 }
 
 // Adapters of smuggling.cpp behave while they are probed. `window`: the length of the windows in which they do not; 0: all.
-class Smuggled {
- public:
-  Smuggled(const std::string& how, std::int64_t window, TttCheck check)
-      : config_(config_of(check)), runner_(options(how, window)), tokens_(thirty_chunks()) {
-    runner_.set_random_parameters(3);
-  }
-
-  // Whether the run is invalid.
-  bool found() {
-    const TttSetup setup = runner_.setup(config_);
-    TttScorer run(runner_.model(), setup, {tokens_, 1, nullptr, {}});
-    reveal_targets();
-    try {
-      EXPECT_EQ(run.run().sums.tokens, tokens_.size() - 1);
-    } catch (const InvalidRun&) {
-      return true;
-    }
-    return false;
-  }
-
- private:
-  static std::string library() {
-    return (test_support::built("ttt_plugins") / "mulligan_smuggling.so").string();
-  }
-
-  static TttRunner::Options options(const std::string& how, std::int64_t window) {
-    TttRunner::Options options = tiny_options(fmt::format("how = \"{}\"\nnumber = {}", how, window));
-    options.adapter_plugin = "smuggling";
-    options.adapter_file = library();
-    options.base = "none";
-    return options;
-  }
-
-  // No recording gives an adapter the targets, so the test does.
-  void reveal_targets() {
-    void* loaded = ::dlopen(library().c_str(), RTLD_NOW | RTLD_NOLOAD);
-    ASSERT_NE(loaded, nullptr);
-    using Reveal = void (*)(std::int64_t, std::int64_t, const std::int32_t*);
-    const auto reveal = reinterpret_cast<Reveal>(::dlsym(loaded, "smuggle_reveal"));
-    ASSERT_NE(reveal, nullptr);
-    for (std::int64_t window = 2 * kChunk; window <= kContext; window += kChunk) {
-      const std::string name = fmt::format("ttt/window/4x{}x{}/targets", window, kChunk);
-      reveal(window, kChunk, static_cast<const std::int32_t*>(runner_.store().address(name)));
-    }
-    ::dlclose(loaded);
-  }
-
-  TttConfig config_;
-  TttRunner runner_;
-  std::vector<std::uint16_t> tokens_;
-};
-
+// Whether the run is invalid.
 bool found(const std::string& how, std::int64_t window, TttCheck check) {
-  return Smuggled(how, window, check).found();
+  TttRunner::Options options = tiny_options(fmt::format("how = \"{}\"\nnumber = {}", how, window));
+  options.adapter_plugin = "smuggling";
+  options.adapter_file = (test_support::built("ttt_plugins") / "mulligan_smuggling.so").string();
+  options.base = "none";
+  TttRunner runner(options);
+  runner.set_random_parameters(3);
+  const TttConfig config = config_of(check);
+  const std::vector<std::uint16_t> tokens = thirty_chunks();
+  const TttSetup setup = runner.setup(config);
+  TttScorer run(runner.model(), setup, {tokens, 1, nullptr, {}});
+  // No recording gives an adapter the targets, so the test does.
+  void* loaded = ::dlopen(options.adapter_file.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  using Reveal = void (*)(std::int64_t, std::int64_t, const std::int32_t*);
+  const auto reveal = loaded ? reinterpret_cast<Reveal>(::dlsym(loaded, "smuggle_reveal")) : nullptr;
+  EXPECT_NE(reveal, nullptr);
+  for (std::int64_t tokens_of = 2 * kChunk; reveal && tokens_of <= kContext; tokens_of += kChunk) {
+    const std::string name = fmt::format("ttt/window/4x{}x{}/targets", tokens_of, kChunk);
+    reveal(tokens_of, kChunk, static_cast<const std::int32_t*>(runner.store().address(name)));
+  }
+  if (loaded) ::dlclose(loaded);
+  try {
+    EXPECT_EQ(run.run().sums.tokens, tokens.size() - 1);
+  } catch (const InvalidRun&) {
+    return true;
+  }
+  return false;
 }
 
 TEST(TttCheck, FindsScoresThatReadAhead) {

@@ -34,7 +34,7 @@ Seen run(const TttRunner::Options& options, std::int64_t scored, const std::vect
     for (const auto& [adapter, gradient] : gradients)
       graph.call("cast", {gradient, graph.external("kept/" + adapter->name, adapter->type)});
   };
-  WindowProgram program(runner.model(), &runner.adapters(), "ttt/test", {kDocuments, kContext, scored},
+  WindowProgram program(runner.model(), runner.adapters(), "ttt/test", {kDocuments, kContext, scored},
                         kContext, keep);
   SharedArena arena(store.backend());
   arena.bind({&program.program()}, store);
@@ -106,16 +106,13 @@ TttRunner::Options options_of(const ModelConfig& model, LayerOrderKind order = L
   return options;
 }
 
-TEST(TttHeadRows, LanesBehindTheLastBlock) {
+TEST(TttHeadRows, LanesOrOneStreamBehindTheLastBlock) {
   for (const LayerOrderKind order : {LayerOrderKind::plain, LayerOrderKind::looped}) {
     expect_the_same(options_of(tiny_model(), order), 2e-5);
     TttRunner::Options bf16 = options_of(tiny_model(), order);
     bf16.compute = MLG_BF16;
     expect_the_same(bf16, 3e-2);
   }
-}
-
-TEST(TttHeadRows, OneStreamBehindTheLastBlock) {
   ModelConfig model = tiny_model();
   model.lanes.parallel_start = 0;
   expect_the_same(options_of(model), 2e-5);

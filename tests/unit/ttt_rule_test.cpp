@@ -28,25 +28,11 @@ TttRunner::Options doc_lora(const std::string& keys) {
   return tiny_options("rank = 3\nalpha = 6.0\n" + keys);
 }
 
-struct Outcome {
-  std::vector<float> losses;
-  std::vector<TttStanding> standings;
-};
-
-Outcome run(const TttRunner::Options& options, const TttStanding* from = nullptr, std::int64_t lanes = 1) {
-  TttRunner runner(options);
-  runner.set_random_parameters(3);
-  TttConfig config = tiny_config();
-  config.prefix_documents = 0;
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  TttSetup setup = runner.setup(config);
-  setup.lanes = lanes;
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  Outcome outcome;
-  ttt.at_boundaries([&] { outcome.standings.push_back(ttt.standing()); }, {});
-  ttt.run(from);
-  outcome.losses = ttt.book().losses();
-  return outcome;
+TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr,
+                std::int64_t lanes = 1) {
+  TinyRun how{.options = options, .tokens = made_up_stream(kLengths), .lanes = lanes, .from = from};
+  how.config.prefix_documents = 0;
+  return run_tiny(how);
 }
 std::vector<float> losses(const std::string& keys) {
   return run(planning(keys)).losses;
@@ -71,13 +57,9 @@ TEST(TttRule, WeightsAreOfDocuments) {
   // Adapters are those of a document, so each learns from itself alone.
   for (const PlannedBatch& batch : plan.queue) {
     for (std::size_t i = 0; i < batch.documents.size(); ++i) {
-      const int number = batch.documents[i];
-      const std::int64_t first = plan.document(number).start + 1;
-      for (std::int64_t target = first; target < first + plan.targets(number); ++target) {
-        const auto at = static_cast<std::size_t>(target);
-        EXPECT_EQ(without_first[at], i == 0 ? none[at] : one[at])
-            << "document " << number << " target " << target;
-      }
+      const TargetRange range = plan.range(batch.documents[i]);
+      for (auto at = static_cast<std::size_t>(range.first); at < static_cast<std::size_t>(range.last); ++at)
+        EXPECT_EQ(without_first[at], i == 0 ? none[at] : one[at]) << "target " << at;
     }
   }
 }
@@ -119,7 +101,7 @@ TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
                                       doc_lora("lr_decay = 0.7\npatience = 1\nsteps = 2")};
   for (const std::int64_t lanes : {1, 2}) {
     for (const TttRunner::Options& rule : rules) {
-      const Outcome whole = run(rule, nullptr, lanes);
+      const TinyOutcome whole = run(rule, nullptr, lanes);
       ASSERT_EQ(whole.standings.size(), 2u);
       for (const TttStanding& standing : whole.standings)
         EXPECT_EQ(run(rule, &standing, lanes).losses, whole.losses) << rule.adapters << " lanes " << lanes;
@@ -128,7 +110,7 @@ TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
 }
 
 TEST(TttRule, AnotherAnswerOnResumeIsRefused) {
-  const Outcome whole = run(planning("steps = 1"));
+  const TinyOutcome whole = run(planning("steps = 1"));
   EXPECT_TRUE(refuses([&] { run(planning("steps = 2"), &whole.standings[0]); }, ExitCode::bad_data,
                       "now chooses otherwise"));
 }

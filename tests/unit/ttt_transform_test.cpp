@@ -6,7 +6,6 @@
 
 #include "framework/check/transform_probe.h"
 #include "framework/config/ttt_config.h"
-#include "framework/run/parameter_store.h"
 #include "tests/support/built.h"
 #include "tests/support/sentence.h"
 #include "tests/unit/ttt_world.h"
@@ -79,45 +78,35 @@ Proposed fed(TransformOrder order) {
   return proposed;
 }
 
-TEST(TransformFeed, QueueOrderLearnsInTheOrderOfScoring) {
-  NaiveNgrams ngrams;
+// What an n-gram model proposes that learns in the order of scoring, of all documents or of each by itself.
+Proposed of_documents(bool alone) {
+  NaiveNgrams all;
   Proposed expected;
+  std::map<int, NaiveNgrams> own;
   std::map<int, std::vector<int>> histories;
   for (const PlannedBatch& batch : plan.queue) {
     for (std::int64_t chunk = 0; chunk < batch.chunks; ++chunk) {
       for (const int number : batch.documents) {
+        NaiveNgrams& ngrams = alone ? own[number] : all;
         std::vector<int>& history = histories[number];
         if (history.empty()) history = {1};
-        const std::int64_t first = chunk * batch.chunk_tokens + 1;
-        for (std::int64_t i = first; i < std::min(first + batch.chunk_tokens, plan.document(number).length);
-             ++i) {
-          const std::int64_t target = plan.document(number).start + i;
+        const TargetRange range = plan.range(batch, number, chunk);
+        for (std::int64_t target = range.first; target < range.last; ++target) {
           expected[target] = ngrams.propose(history);
-          const int token = tokens[static_cast<std::size_t>(target)];
-          ngrams.learn(history, token);
-          history.push_back(token);
+          ngrams.learn(history, tokens[static_cast<std::size_t>(target)]);
+          history.push_back(tokens[static_cast<std::size_t>(target)]);
         }
       }
     }
   }
-  const Proposed found = fed(TransformOrder::queue);
-  EXPECT_EQ(found, expected);
-  EXPECT_GT(std::ranges::count_if(found, [](const auto& p) { return !p.second.empty(); }), 20);
+  return expected;
 }
 
-TEST(TransformFeed, DocumentOrderKnowsTheDocumentAlone) {
-  Proposed expected;
-  for (const Document& document : plan.documents) {
-    if (document.length < 2) continue;
-    NaiveNgrams ngrams;
-    std::vector<int> history = {1};
-    for (std::int64_t i = document.start + 1; i < document.start + document.length; ++i) {
-      expected[i] = ngrams.propose(history);
-      ngrams.learn(history, tokens[static_cast<std::size_t>(i)]);
-      history.push_back(tokens[static_cast<std::size_t>(i)]);
-    }
-  }
-  EXPECT_EQ(fed(TransformOrder::document), expected);
+TEST(TransformFeed, LearnsInTheOrderOfScoringOrTheDocumentAlone) {
+  const Proposed found = fed(TransformOrder::queue);
+  EXPECT_EQ(found, of_documents(false));
+  EXPECT_GT(std::ranges::count_if(found, [](const auto& p) { return !p.second.empty(); }), 20);
+  EXPECT_EQ(fed(TransformOrder::document), of_documents(true));
 }
 
 // The record's way: one text from the first to the last token, seeded with its own first target.
@@ -133,32 +122,13 @@ TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
   EXPECT_EQ(fed(TransformOrder::file), expected);
 }
 
-struct Outcome {
-  TttReport report;
-  std::vector<float> losses;
-};
-
-Outcome run(const TttRunner::Options& options, std::vector<TttStanding>* standings = nullptr,
-            const TttStanding* from = nullptr) {
-  TttRunner runner(options);
-  runner.set_random_parameters(3);
-  refresh_copies(runner.model().store, runner.model().layouts);
-  const TttConfig config = tiny_config();
-  const TttSetup setup = runner.setup(config);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  if (standings) ttt.at_boundaries([&] { standings->push_back(ttt.standing()); }, {});
-  Outcome outcome{ttt.run(from), {}};
-  outcome.losses = ttt.book().losses();
-  return outcome;
-}
-
 // Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
 TEST(TttTransform, ChangesScoresAndNothingElse) {
-  const Outcome plain = run(tiny_options());
+  const TinyOutcome plain = run(tiny_options());
   EXPECT_EQ(plain.report.untransformed.tokens, 0u);
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     SCOPED_TRACE(word_of(order));
-    const Outcome tilted = run(with_transform(order));
+    const TinyOutcome tilted = run(with_transform(order));
     EXPECT_EQ(tilted.report.untransformed.loss_nats, plain.report.sums.loss_nats);
     EXPECT_EQ(tilted.report.untransformed.tokens, plain.report.sums.tokens);
     int hits = 0, misses = 0;
@@ -204,11 +174,10 @@ TEST(TransformedLoss, ProbabilitiesSumToOne) {
 TEST(TttTransform, AnInterruptedRunGoesOnToTheBit) {
   for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
     SCOPED_TRACE(word_of(order));
-    std::vector<TttStanding> standings;
-    const Outcome whole = run(with_transform(order), &standings);
-    ASSERT_EQ(standings.size(), 3u);
-    for (const TttStanding& standing : standings) {
-      const Outcome continued = run(with_transform(order), nullptr, &standing);
+    const TinyOutcome whole = run(with_transform(order));
+    ASSERT_EQ(whole.standings.size(), 3u);
+    for (const TttStanding& standing : whole.standings) {
+      const TinyOutcome continued = run(with_transform(order), &standing);
       EXPECT_EQ(continued.losses, whole.losses);
       EXPECT_EQ(continued.report.sums.loss_nats, whole.report.sums.loss_nats);
       EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
@@ -238,36 +207,33 @@ TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
   EXPECT_EQ(transform_problem(*transform, 8192), "");
   EXPECT_EQ(transform_problem(*transform, 2), "");
   std::size_t made = 0;
-  // Told `ahead` tokens before they are proposed for; 0: as it should be.
-  const auto early = [&](const ProbeText& text, std::size_t step, std::size_t ahead) {
-    const auto stream = transform->open({8192, 1000, static_cast<std::int64_t>(text.size())});
-    Proposals proposals;
-    std::vector<std::size_t> told(text.size(), 1);
-    std::size_t longest = 0;
-    for (std::size_t d = 0; d < text.size(); ++d) {
-      stream->begin(static_cast<std::int64_t>(d), text[d][0]);
-      longest = std::max(longest, text[d].size());
-    }
-    for (std::size_t first = 1; first < longest; first += step) {
+  // Of a host that tells tokens `ahead` of the proposals; 0: as it should be.
+  const auto problem = [&](std::size_t ahead) {
+    const auto proposals_of = [&](const ProbeText& text, std::int64_t chunk) {
+      const auto stream = transform->open({8192, 1000, static_cast<std::int64_t>(text.size())});
+      const auto step = static_cast<std::size_t>(chunk);
+      Proposals proposals;
+      std::vector<std::size_t> told(text.size(), 1);
+      std::size_t longest = 0;
       for (std::size_t d = 0; d < text.size(); ++d) {
-        for (std::size_t i = first; i < std::min(first + step, text[d].size()); ++i) {
-          const auto place = static_cast<std::int64_t>(d);
-          for (; told[d] < std::min(text[d].size(), i + ahead); ++told[d])
-            stream->observe(place, text[d][told[d]]);
-          const auto proposal = stream->propose(place);
-          proposals.emplace_back(proposal.begin(), proposal.end());
-          made += proposal.size();
+        stream->begin(static_cast<std::int64_t>(d), text[d][0]);
+        longest = std::max(longest, text[d].size());
+      }
+      for (std::size_t first = 1; first < longest; first += step) {
+        for (std::size_t d = 0; d < text.size(); ++d) {
+          for (std::size_t i = first; i < std::min(first + step, text[d].size()); ++i) {
+            const auto place = static_cast<std::int64_t>(d);
+            for (; told[d] < std::min(text[d].size(), i + ahead); ++told[d])
+              stream->observe(place, text[d][told[d]]);
+            const auto proposal = stream->propose(place);
+            proposals.emplace_back(proposal.begin(), proposal.end());
+            made += proposal.size();
+          }
         }
       }
-    }
-    return proposals;
-  };
-  const auto problem = [&](std::size_t ahead) {
-    return transform_problem(
-        [&](const ProbeText& text, std::int64_t chunk) {
-          return early(text, static_cast<std::size_t>(chunk), ahead);
-        },
-        8192);
+      return proposals;
+    };
+    return transform_problem(proposals_of, 8192);
   };
   EXPECT_EQ(problem(0), "");
   for (const std::size_t ahead : {1u, 2u, 7u})

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "framework/run/parameter_store.h"
 #include "tests/support/small_config.h"
 #include "tests/support/ttt_runner.h"
 
@@ -54,6 +55,40 @@ inline TttConfig tiny_config() {
   config.phases = 1;
   config.on_collapse = OnCollapse::off;
   return config;
+}
+
+// A run on a tiny model with random weights.
+struct TinyRun {
+  TttRunner::Options options = tiny_options();
+  TttConfig config = tiny_config();
+  std::vector<std::uint16_t> tokens = {};
+  std::vector<float> without = {};
+  std::int64_t lanes = 1;
+  Communicator* communicator = nullptr;
+  TttListener* listener = nullptr;
+  const TttStanding* from = nullptr;
+};
+
+struct TinyOutcome {
+  TttReport report;
+  std::vector<float> losses;           // by stream position
+  std::vector<TttStanding> standings;  // before each batch but the first; of one rank
+};
+
+template <typename Run = TttScorer>
+TinyOutcome run_tiny(const TinyRun& how) {
+  TttRunner runner(how.options);
+  runner.set_random_parameters(3);
+  refresh_copies(runner.store(), runner.model().layouts);
+  TttSetup setup = runner.setup(how.config);
+  setup.lanes = how.lanes;
+  setup.communicator = how.communicator;
+  Run run(runner.model(), setup, {how.tokens, 1, nullptr, how.without}, how.listener);
+  TinyOutcome outcome;
+  if (!how.communicator) run.at_boundaries([&] { outcome.standings.push_back(run.standing()); }, {});
+  outcome.report = run.run(how.from);
+  outcome.losses = run.book().losses();
+  return outcome;
 }
 
 }  // namespace mulligan

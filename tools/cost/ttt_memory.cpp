@@ -67,7 +67,7 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host) {
   const BaseModel base = base_model(model, config);
   std::int64_t plain_bytes = 0;
   if (config.ttt->config.on_collapse != OnCollapse::off) {
-    PlainScorer plain(base, config, documents.bos_id);
+    BoundEvaluator plain(base.store, config.model, base.layouts, plain_options(config, documents.bos_id));
     plain_bytes = static_cast<std::int64_t>(backend.allocated_bytes()) +
                   workspace({&plain.evaluator.program()}).value_or(0);
   }

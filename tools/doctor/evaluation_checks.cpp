@@ -9,8 +9,8 @@
 
 #include "framework/check/loss_probe.h"
 #include "framework/core/error.h"
-#include "framework/eval/bound_evaluator.h"
 #include "framework/eval/evaluate.h"
+#include "framework/eval/evaluator.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_ranks.h"
 
@@ -207,7 +207,7 @@ Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const We
     for (const ParameterLayout& layout : layouts)
       store.upload(master_name(layout.spec.name), weights.at(layout.spec.name));
   });
-  EvaluatorOptions options{config.eval, model.compute(), scored_order(config.model)};
+  EvaluatorOptions options{config.eval, scored_order(config.model)};
   options.eval.mode = EvalMode::rows;
   options.eval.sequence_length = 16;
   options.eval.packed_sequences = 2;

@@ -17,13 +17,12 @@
 namespace mulligan::doctor {
 namespace {
 
-EvaluatorOptions options_for(const RunConfig& config, std::int64_t tokens, ComputeTypes compute) {
+EvaluatorOptions options_for(const RunConfig& config, std::int64_t tokens) {
   EvaluatorOptions options;
   options.eval = config.eval;
   options.eval.mode = EvalMode::rows;
   options.eval.sequence_length = tokens;
   options.eval.packed_sequences = 1;
-  options.compute = compute.activations;
   options.layer_order = scored_order(config.model);
   return options;
 }
@@ -155,7 +154,7 @@ EvaluationProbe::EvaluationProbe(Backend& backend, const RunConfig& config, Comp
                                  const Weights& weights, const Batch& row)
     : RowProbe(backend,
                Evaluator::build(config.model, parameter_layouts(config.model, compute),
-                                options_for(config, static_cast<std::int64_t>(row.tokens.size()), compute),
+                                options_for(config, static_cast<std::int64_t>(row.tokens.size())),
                                 FusedKernels(backend)),
                "eval", parameter_layouts(config.model, compute)) {
   begin(config.model, weights, row);

@@ -69,7 +69,7 @@ class Smuggling : public sdk::Adapters {
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")
           .choices(
-              "not_at_all|shifted_view|shifted_output|other_document|state|late|by_window_length|by_position|through_an_adapter|through_base_weights|through_old_memory|transposed_matmul|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|other_document_unlike_probe|targets_unlike_probe|honest_kernel"),
+              "not_at_all|shifted_view|other_document|state|late|through_an_adapter|through_base_weights|through_old_memory|transposed_matmul|tokens_as_parameter|through_a_sum|attention|kernel|kernel_by_length|kernel_by_position|kernel_unlike_probe|other_document_unlike_probe|targets_unlike_probe|honest_kernel"),
       sdk::key("number", &Config::number, "of the way")};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<NextRow>()};
 
@@ -92,11 +92,6 @@ class Smuggling : public sdk::Adapters {
     const sdk::Value x = forward.block_input, y = forward.output;
     const std::string& how = config_.how;
     if (how == "shifted_view") add(part(x, 1, rows - 1), part(y, 0, rows - 1));
-    if (how == "shifted_output") {
-      const sdk::Value copy = recorder.scratch(sdk::shape(MLG_F32, {rows, width}));
-      recorder.launch("cast", {x, copy});
-      add(part(copy, 1, rows - 1), part(y, 0, rows - 1));
-    }
     // As if all documents were one row of tokens.
     if (how == "other_document" && tap.documents > 1) {
       const std::int64_t others = rows - tap.tokens;
@@ -112,9 +107,6 @@ class Smuggling : public sdk::Adapters {
       // The wrapper's C table, which is its only member.
       kept_ = *reinterpret_cast<const mlg_recorder* const*>(&recorder);
     }
-    if (how == "by_window_length" && tap.tokens < config_.number)
-      add(part(x, 1, rows - 1), part(y, 0, rows - 1));
-    if (how == "by_position") add(part(x, config_.number + 1, 1), part(y, config_.number, 1));
     if (how == "through_an_adapter") {
       recorder.launch("cast", {x, part(forward.adapters[0], 0, rows)});
       add(part(forward.adapters[0], 1, rows - 1), part(y, 0, rows - 1));
