@@ -41,9 +41,6 @@ void AttentionLibrary::leave(const AttentionShape&) {
 void AttentionLibrary::stand_in(const std::string& reason, const std::string&) {
   if (choice_.required) throw std::runtime_error(reason);
 }
-void AttentionLibrary::failed(const AttentionFailure& failure) {
-  if (!choice_.fallback) throw std::runtime_error(failure.what());
-}
 void CudaBackend::replace_kernel(const char*, const char*) {}
 DeviceMade GpuDevice::made() const {
   return {};
