@@ -35,22 +35,25 @@ check_equal "every counted file of the smaller evaluation is in the larger one, 
   "./launch/evaluator/replaced_transform.cpp" \
   "$(comm -23 <(cd code && find . -type f | LC_ALL=C sort) <(cd more_code && find . -type f | LC_ALL=C sort))"
 
-if [[ -z ${MULLIGAN_LONG_TESTS:-} ]]; then
-  echo "skipped - building the counted files (minutes; tests/run --long)"
+if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then
+  check "the target builds it" cmake --build "$build" --target mulligan_evaluate
+  if [[ ! -e $(sed -n 's/^MULLIGAN_CUDA_INCLUDE:[A-Z]*=//p' "$build/CMakeCache.txt")/cublasLt.h ]]; then
+    echo "skipped - the records on cuda (cublasLt.h is not here)"
+  else
+    for record in pr1886 2014 2135; do
+      check "$record: the counted files" "$mulligan" quantize "$root/configs/records/$record.toml" --dry-run --set backend.plugin=cuda \
+        --source "$root" --code $record
+      unpacks $record
+      check "$record on cuda links" builds $record $record/built
+    done
+  fi
+fi
+[[ $build/bin/mulligan_evaluate -nt $mulligan ]] || {
+  echo "skipped - scores of the evaluator (minutes; tests/run --long, or build the target mulligan_evaluate)"
   finish
-fi
-check "the documented command builds it" builds more_code built
-if [[ ! -e $(sed -n 's/^MULLIGAN_CUDA_INCLUDE:[A-Z]*=//p' "$build/CMakeCache.txt")/cublasLt.h ]]; then
-  echo "skipped - the records on cuda (cublasLt.h is not here)"
-else
-  for record in pr1886 2014 2135; do
-    check "$record: the counted files" "$mulligan" quantize "$root/configs/records/$record.toml" --dry-run --set backend.plugin=cuda \
-      --source "$root" --code $record
-    unpacks $record
-    check "$record on cuda links" builds $record $record/built
-  done
-fi
-evaluator=$work/built/mulligan_evaluate # in the words of its processes, which no other script has
+}
+evaluator=$work/mulligan_evaluate # a name that the processes of no other script have
+cp "$build/bin/mulligan_evaluate" "$evaluator"
 evaluate() { "$evaluator" "$@" data/tokenizer.model data/fineweb_val_*.bin; } # evaluate [--plain] ARTIFACT
 for artifact in runs/small/artifact.mulligan more.mulligan; do
   for ranks in 1 2; do
@@ -80,25 +83,26 @@ check_equal "and none is left" "" "$(pgrep -f "$evaluator")"
 # Damaged artifacts: their checksum is put right, so that what follows it is read.
 cat >mutate.py <<'PYTHON'
 import hashlib, random, subprocess, sys
-sound, data = open(sys.argv[1], "rb").read(), sys.argv[2:]
+count, sound, data = int(sys.argv[1]), open(sys.argv[2], "rb").read(), sys.argv[3:]
 rounds = random.Random(5)
 failed = 0
-for case in range(1000):
+for case in range(count):
     bad = bytearray(sound)
     for _ in range(rounds.randint(1, 3)):
         at = rounds.randrange(rounds.choice([8, 52]), rounds.choice([min(len(bad), 3000), len(bad)]))
         bad[at:at + rounds.choice([1, 1, 4])] = rounds.choice([bytes([rounds.randrange(256)]), b"", b"9", b"-1,"])
     bad[20:52] = hashlib.sha256(bad[:20] + bad[52:]).digest()
     open("bad.mulligan", "wb").write(bad)
-    done = subprocess.run(["built/mulligan_evaluate", "--plain", "bad.mulligan"] + data, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["./mulligan_evaluate", "--plain", "bad.mulligan"] + data, capture_output=True, text=True, timeout=300)
     lines = done.stderr.strip().splitlines()
     if not (done.returncode == 0 or done.returncode in (2, 3, 4, 5) and len(lines) == 1):
         failed += 1
         print(case, done.returncode, lines[:3])
-print(failed, "of 1000")
+print(failed, "of", count)
 PYTHON
-check_contains "1,000 damaged artifacts: a score or one sentence" "0 of 1000" \
-  "$(python3 mutate.py runs/small/artifact.mulligan data/tokenizer.model data/fineweb_val_*.bin)"
+damaged=$(amount 100 1000)
+check_contains "$damaged damaged artifacts: a score or one sentence" "0 of $damaged" \
+  "$(python3 mutate.py "$damaged" runs/small/artifact.mulligan data/tokenizer.model data/fineweb_val_*.bin)"
 plain=$(evaluate --plain runs/small/artifact.mulligan)
 check_contains "without adapters" "val_bpb $(cut -d' ' -f2 <<<"$plain" | xargs printf '%.5f')" \
   "$("$mulligan" eval runs/small/artifact.mulligan)"
