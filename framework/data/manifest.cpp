@@ -60,6 +60,11 @@ void describe(Fields& f, AblationRecord& ablation) {
   f.maybe("domains", ablation.domains).maybe("validation", ablation.validation);
 }
 
+template <typename Fields>
+void describe(Fields& f, SymbolRecord& symbols) {
+  f("per_1000_tokens", symbols.per_1000_tokens)("lines", symbols.lines)("templates", symbols.templates);
+}
+
 // Without its overlap, which is left out where its measure is another.
 template <typename Fields>
 void describe(Fields& f, Manifest& m) {
@@ -72,7 +77,7 @@ void describe(Fields& f, Manifest& m) {
   f("train", m.train)("validation", m.validation);
   f.object("validation_text",
            [&](auto& text) { text("file", m.validation_text_file)("sha256", m.validation_text_sha256); });
-  f.maybe("text", m.text).maybe("ablation", m.ablation);
+  f.maybe("text", m.text).maybe("ablation", m.ablation).maybe("symbols", m.symbols);
 }
 
 namespace {

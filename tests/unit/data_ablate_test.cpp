@@ -10,6 +10,7 @@
 #include "framework/core/file.h"
 #include "tests/support/long_tests.h"
 #include "tests/unit/data_support.h"
+#include "tools/prepare/encode_documents.h"
 #include "tools/prepare/prepare.h"
 
 namespace mulligan::data_ablate_test {
@@ -94,9 +95,16 @@ TEST(Ablation, WordsThatMeanNothingAreRefused) {
   EXPECT_THROW(parse_ablation_mode("drop"), Error);
 }
 
+TEST(SymbolStatistics, TemplatesOfLines) {
+  EXPECT_EQ(line_template("let v2 = 3.14;"), "x x = 0.0;");
+  EXPECT_EQ(line_template("  a_b(c9, 10)"), "  x(x, 0)");
+  EXPECT_EQ(line_template("caf\u00E9 12ab"), "x 0x");
+  EXPECT_EQ(line_template(""), "");
+}
+
 class AblatedData : public testing::Test {
  protected:
-  static PrepareSummary prepared(const std::string& name, const AblationRules& rules) {
+  static PrepareSummary prepared(const std::string& name, const AblationRules& rules, bool symbols = false) {
     const fs::path text = fresh_folder("ablation_text"), data = fresh_folder("ablation_" + name);
     for (int i = 0; i < 40; ++i) {
       write_file_atomically(text / (std::to_string(i) + ".txt"),
@@ -110,6 +118,7 @@ class AblatedData : public testing::Test {
     options.vocab_size = 320;
     options.validation_documents = 10;
     options.ablation = rules;
+    options.symbol_statistics = symbols;
     return prepare(options);
   }
 };
@@ -136,6 +145,28 @@ TEST_F(AblatedData, TheManifestSaysWhatWasTakenAndTheRestIsAsWithout) {
   const Manifest read = load_manifest(fs::path(testing::TempDir()) / "mulligan_ablation_train");
   EXPECT_EQ(read.ablation->train.tokens_after, without.ablation->train.tokens_after);
   EXPECT_EQ(read.ablation->taken, without.ablation->taken);
+}
+
+// Each document has one line of one template (two digits, one of +, =, and one of the Greek letters), whatever was ablated.
+TEST_F(AblatedData, SymbolsAndTemplatesAreCounted) {
+  AblationRules digits;
+  digits.classes = {SymbolClass::digits};
+  for (const AblationRules& rules : {AblationRules{}, digits}) {
+    const Manifest manifest = prepared("counted", rules, true).manifest;
+    ASSERT_TRUE(manifest.symbols);
+    const double tokens = static_cast<double>(manifest.ablation ? manifest.ablation->train.tokens_before
+                                                                : manifest.train.tokens);
+    EXPECT_DOUBLE_EQ(manifest.symbols->per_1000_tokens.at("digits"), 1000 * 30 * 2 / tokens);
+    EXPECT_DOUBLE_EQ(manifest.symbols->per_1000_tokens.at("operators"), 1000 * 30 * 2 / tokens);
+    EXPECT_DOUBLE_EQ(manifest.symbols->per_1000_tokens.at("greek"), 1000 * 30 * 1 / tokens);
+    EXPECT_EQ(manifest.symbols->per_1000_tokens.at("latex"), 0);
+    EXPECT_EQ(manifest.symbols->lines, 30u);
+    EXPECT_EQ(manifest.symbols->templates, 1u);
+    const Manifest read = load_manifest(fs::path(testing::TempDir()) / "mulligan_ablation_counted");
+    EXPECT_EQ(read.symbols->per_1000_tokens, manifest.symbols->per_1000_tokens);
+    EXPECT_EQ(read.symbols->templates, 1u);
+  }
+  EXPECT_FALSE(prepared("uncounted", {}).manifest.symbols);
 }
 
 // Documents 10 to 19 are the domain; the texts of all others stay.

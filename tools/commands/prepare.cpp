@@ -100,6 +100,16 @@ void print_ablation(const Manifest& manifest) {
   }
 }
 
+void print_symbols(const Manifest& manifest) {
+  if (!manifest.symbols) return;
+  const SymbolRecord& record = *manifest.symbols;
+  std::string classes;
+  for (const auto& [name, rate] : record.per_1000_tokens)
+    classes += fmt::format("{}{:.2f} {}", classes.empty() ? "" : ", ", rate, name);
+  fmt::print("symbols     {} per 1,000 training tokens; {} lines of {} templates\n", printable(classes),
+             record.lines, record.templates);
+}
+
 void print_manifest(const Manifest& manifest) {
   print_split("train", manifest.train);
   print_split("validation", manifest.validation);
@@ -108,6 +118,7 @@ void print_manifest(const Manifest& manifest) {
              printable(manifest.tokenizer_sha256));
   print_text(manifest);
   print_ablation(manifest);
+  print_symbols(manifest);
 }
 
 // The first of what changes.jsonl lists.
@@ -255,6 +266,9 @@ void declare(CLI::App& command, PrepareArguments& arguments) {
   command.add_flag("!--keep-order", o.shuffle, "Keep the documents' order; otherwise a fixed random order");
   command.add_option("--threads", o.threads, "Threads, 0 = all cores")->capture_default_str();
   command.add_option("--source", o.source, "Where the text comes from, in words, for the manifest");
+  command.add_flag(
+      "--symbol-statistics", o.symbol_statistics,
+      "Count symbols and templates of lines in the training text, for the manifest (docs/data.md)");
   command.add_option("--ablate", arguments.ablate,
                      "Symbols to take out of the training text: latex, digits, operators, greek, with commas "
                      "between them (docs/data.md)");

@@ -26,10 +26,6 @@ struct Symbol {
   std::size_t begin = 0, length = 0;
 };
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 bool is_operator(char32_t c) {
   constexpr std::u32string_view others = U"+=<>^/*\u00AC\u00B1\u00D7\u00F7";
   return others.find(c) != others.npos || (c >= 0x2200 && c <= 0x22FF);  // Mathematical Operators

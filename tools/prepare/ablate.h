@@ -11,6 +11,10 @@
 
 namespace mulligan {
 
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // Where two begin at one place the first takes it.
 enum class SymbolClass {
   latex,      // $...$, $$...$$, \(...\), \[...\] within a paragraph, and \command{...} with balanced braces

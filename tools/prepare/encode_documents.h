@@ -1,4 +1,4 @@
-// Documents into token shards.
+// Documents into token shards, and how much of their text is symbols.
 #pragma once
 
 #include <cstdint>
@@ -56,5 +56,15 @@ class DocumentEncoder {
   AblatedSplit* ablated_ = nullptr;  // of the present split
   SymbolCounts symbols_{};
 };
+
+// The line with each run of digits as 0 and each identifier (letters, digits and _, not beginning with a
+// digit; bytes beyond ASCII are letters) as x: "let v2 = 3.14;" is "x x = 0.0;".
+std::string line_template(std::string_view line);
+
+// Of the documents' text, which is `tokens` tokens: symbols of every class (ablate.h) per 1,000 tokens, and
+// the lines that are not blank with how many templates they have, of the first 2^24. Reads every document;
+// works in parallel on `threads` threads (0: one per core), which change nothing.
+SymbolRecord symbol_statistics(const std::vector<CorpusDocument>& documents, std::uint64_t tokens,
+                               int threads);
 
 }  // namespace mulligan

@@ -125,6 +125,13 @@ class Preparation {
     report("comparing training and validation text");
     manifest.overlap =
         measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
+    if (options_.symbol_statistics) {
+      report("counting symbols");
+      begin("counting symbols", "", 0);
+      const std::uint64_t tokens =
+          manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
+      manifest.symbols = symbol_statistics(corpus.train, tokens, options_.threads);
+    }
     begin("checking and writing", "", 0);
     write_file_atomically(folder_ / kModelFile, model);
     write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));

@@ -23,6 +23,7 @@ struct PrepareOptions {
   std::string transform;  // text_transform.h; "": none
   // After the documents were divided and the tokenizer trained, so that neither depends on it.
   AblationRules ablation;
+  bool symbol_statistics = false;  // Manifest::symbols; reads the training documents once more
 
   // Division of `inputs`, by the sha256 of each document: a fraction in (0, 1), or exactly so many documents if above 0.
   double validation_fraction = 0.05;
