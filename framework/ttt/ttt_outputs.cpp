@@ -127,7 +127,7 @@ Json result_json(const TttResult& result, const TttSection& section) {
                  {"cuts", checks.cuts},
                  {"share_of_cost", checks.share},
                  {"text", checks.text()}}}};
-  if (!result.made.empty()) json["made_on_device"] = to_json(result.made);
+  if (!result.made.empty()) json["made_on_device"] = result.made;
   json["data"] = to_json(result.with.data);
   json["length_bins"] = report.bins;
   json["phases"] = report.phases;

@@ -24,24 +24,17 @@ complete -o default -F _mulligan mulligan
 )";
 
 // Sourced, it declares itself; from a folder of $fpath zsh calls it.
-constexpr const char* zsh_script = R"(#compdef mulligan
+constexpr const char* zsh_script = R"zsh(#compdef mulligan
 # Completion of mulligan for zsh, made by `mulligan completion zsh`.
 _mulligan() {
   local -a found
-  found=(${(f)" $($words[1] completion words-- ${words[2, CURRENT - 1]} + $PREFIX 2 > / dev / null) "})
-    if ((!$ #found));
-then _files;
-return;
-fi compadd - S '' --${(M)found : # *= } compadd-- $ {
-found:
-#*=
+  found=(${(f)"$($words[1] completion words -- ${words[2,CURRENT-1]} "+$PREFIX" 2>/dev/null)"})
+  if (( ! $#found )); then _files; return; fi
+  compadd -S '' -- ${(M)found:#*=}
+  compadd -- ${found:#*=}
 }
-}
-if
-  [[$funcstack [1] == _mulligan]];
-then _mulligan "$@";
-else compdef _mulligan mulligan; fi
-)";
+if [[ $funcstack[1] == _mulligan ]]; then _mulligan "$@"; else compdef _mulligan mulligan; fi
+)zsh";
 
 struct CompletionArguments {
   std::string of;
