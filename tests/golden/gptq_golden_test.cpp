@@ -5,7 +5,7 @@
 #include <map>
 #include <mulligan/half.hpp>
 
-#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/core/parallel.h"

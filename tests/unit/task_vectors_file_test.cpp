@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/data/data_identity.h"
+#include "framework/run/weights.h"
 #include "lab/task_vectors/model_file.h"
 #include "lab/task_vectors/task_vectors.h"
 #include "tests/support/scratch_folder.h"

@@ -122,6 +122,10 @@ TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
   EXPECT_EQ(fed(TransformOrder::file), expected);
 }
 
+TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr) {
+  return run_tiny({.options = options, .tokens = tokens, .from = from});
+}
+
 // Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
 TEST(TttTransform, ChangesScoresAndNothingElse) {
   const TinyOutcome plain = run(tiny_options());
