@@ -148,7 +148,11 @@ void check_loss(const PluginHandle& plugin, const PluginConfig& config, const Ba
                [&] { return in_one_problem(*backend, loss, dtype); });
     }
   }
-  if (!make.is_cpu) return;
+  if (!make.is_cpu) {
+    list.add("a second run gives the same bits",
+             [&] { return repetition_problem(*backend, *backend, loss); });
+    return;
+  }
   add_thread_check(list, make, [&](Backend& other) { return repetition_problem(*backend, other, loss); });
   list.add("no allocation on the step path", [&] {
     LossProbe probe(*backend, loss, wide_shape, false);

@@ -288,7 +288,11 @@ void check_optimizer(const PluginHandle& plugin, const PluginConfig& config, con
     list.add("several parameters as one are updated as one by one",
              [&] { return joined_problem(*backend, optimizer); });
   }
-  if (!make.is_cpu) return;
+  if (!make.is_cpu) {
+    add("a second run gives the same bits",
+        [&](const TensorType& type) { return same_run(*backend, *backend, optimizer, type); });
+    return;
+  }
   add_thread_check(list, make, [&](Backend& other) {
     return first_problem(types,
                          [&](const TensorType& type) { return same_run(*backend, other, optimizer, type); });

@@ -1,6 +1,10 @@
 #include "framework/checkpoint/checkpoint_folder.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "framework/core/error.h"
@@ -167,14 +171,15 @@ fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest
   write_file_atomically(made.path() / manifest_file, text);
   write_file_atomically(made.path() / manifest_sum_file, sum_line(text));
   require_synced(made.path());
-  std::error_code failed;
-  fs::rename(made.path(), directory / name, failed);
-  if (failed) {
-    throw run_error("the checkpoint '{}' cannot be renamed into place: {}.", (directory / name).string(),
-                    failed.message());
+  const fs::path final = directory / name;
+  // Where the step was saved before, the old folder takes the temporary name.
+  if (::renameat2(AT_FDCWD, made.path().c_str(), AT_FDCWD, final.c_str(),
+                  fs::exists(final) ? RENAME_EXCHANGE : 0) != 0) {
+    throw run_error("the checkpoint '{}' cannot be renamed into place: {}.", final.string(),
+                    std::strerror(errno));
   }
   require_synced(directory);
-  return directory / name;
+  return final;
 }
 
 fs::path foreign_file_of_checkpoint(const fs::path& path) {

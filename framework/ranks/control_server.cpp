@@ -253,7 +253,8 @@ class ControlServer final : public ControlEnd {
       case FailureCause::server_lost:
         // It heard nothing from rank 0. That is most probably because this process was stopped.
         was_stopped(steady_seconds());
-        if (woke_ > begun_) return decide({0, ExitCode::peer_failed, sentence});
+        if (woke_ > begun_ && steady_seconds() - woke_ < options_.silent)
+          return decide({0, ExitCode::peer_failed, sentence});
         return decide({rank, ExitCode::peer_failed, fmt::format("{}: {}", who, sentence)});
       default:
         return decide({rank, ExitCode::peer_failed, fmt::format("{} failed: {}", who, sentence)});

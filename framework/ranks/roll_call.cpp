@@ -60,7 +60,8 @@ void call_roll(HostGroup& group, std::vector<Fact> facts) {
   const std::string sentence = group.consult(to_wire(entry), [](const std::vector<std::string>& texts) {
     std::vector<RollCallEntry> ranks;
     for (const std::string& text : texts) ranks.push_back(from_wire<RollCallEntry>(text));
-    return first_difference(ranks).value_or("");
+    return first_difference(ranks).value_or(
+        "Ranks differ in the number or order of their facts; start all with the same.");
   });
   if (!sentence.empty()) throw config_error("{}", sentence);
 }

@@ -73,6 +73,23 @@ bool ReplacedRun::worth_keeping() const {
 }
 
 void ReplacedRun::require_only_a_run() const {
+  for (const fs::path& path : RunFiles{directory_}.all()) {
+    std::error_code ignored;
+    const bool is_folder = fs::is_directory(fs::symlink_status(path, ignored));
+    const bool of_ranks =
+        path == RunFiles{directory_}.ranks() &&
+        std::ranges::all_of(list(path), [](const fs::path& log) { return log.extension() == ".log"; });
+    const bool of_events = path == RunFiles{directory_}.tensorboard() &&
+                           std::ranges::all_of(list(path), [](const fs::path& file) {
+                             return file.filename().string().starts_with("events.out.tfevents.");
+                           });
+    if (is_folder && path != RunFiles{directory_}.trials() && !of_ranks && !of_events) {
+      throw config_error(
+          "'{}' is a folder in the place of a run's file; move it away, or choose another directory with "
+          "--set run.directory=....",
+          path.string());
+    }
+  }
   for (const CheckpointEntry& entry : list_checkpoints(checkpoints_)) {
     const fs::path foreign = foreign_file_of_checkpoint(entry.path);
     if (foreign.empty()) continue;

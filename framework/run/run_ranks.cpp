@@ -1,5 +1,6 @@
 #include "framework/run/run_ranks.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/config/config_report.h"
@@ -45,6 +46,11 @@ RunRanks::RunRanks(const std::string& launcher, const std::function<void(const s
   options.log = log;
   find_users_secret(environment_, options);
   channel_ = meet(environment_, std::move(options));
+  // Agents of torchrun count for themselves.
+  const auto most = [](const std::vector<std::string>& counts) {
+    return *std::ranges::max_element(counts, {}, [](const std::string& count) { return std::stoi(count); });
+  };
+  environment_.restart_count = std::stoi(channel_->consult(std::to_string(environment_.restart_count), most));
 }
 
 RunRanks::~RunRanks() = default;

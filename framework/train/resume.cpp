@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
@@ -11,6 +12,7 @@
 #include "framework/core/parse_json.h"
 #include "framework/core/printable.h"
 #include "framework/core/sha256.h"
+#include "framework/ranks/launch_agent.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/run_plugins.h"
@@ -71,6 +73,7 @@ Change meaning_of(const std::string& key) {
 
 // What moves the learning rates besides the horizon (horizon_steps).
 bool is_of_schedule(const std::string& key) {
+  if (key.ends_with(".path")) return false;
   if (key.starts_with("optimizer."))
     return key.ends_with(".lr") || key.find(".schedule.") != std::string::npos;
   return (key.starts_with("schedule.") && key != "schedule.horizon_steps") || key == "train.budget_seconds" ||
@@ -280,7 +283,32 @@ void require_same_identity(const Checkpoint& checkpoint, const DataIdentity& now
 
 template <typename Fields>
 void describe(Fields& f, Attempt& attempt) {
-  f("launcher", attempt.launcher)("run_id", attempt.run_id)("restarts", attempt.restarts);
+  f("launcher", attempt.launcher)("run_id", attempt.run_id);
+  f("agents", attempt.agents)("restarts", attempt.restarts);
+}
+
+namespace {
+
+constexpr const char* torchrun = "torchrun";
+
+bool share_an_agent(const Attempt& a, const Attempt& b) {
+  return std::ranges::any_of(a.agents, [&](const std::string& agent) {
+    return !agent.empty() && std::ranges::count(b.agents, agent) > 0;
+  });
+}
+
+}  // namespace
+
+Attempt own_attempt(RunRanks& ranks) {
+  const LaunchEnvironment& environment = ranks.environment();
+  Attempt attempt{environment.launcher, environment.run_id, {}, environment.restart_count};
+  if (attempt.launcher != torchrun) return attempt;
+  ranks.group().consult(launch_agent("TORCHELASTIC_RUN_ID"), [&](const std::vector<std::string>& all) {
+    const std::set<std::string> agents(all.begin(), all.end());
+    attempt.agents.assign(agents.begin(), agents.end());
+    return std::string();
+  });
+  return attempt;
 }
 
 std::optional<Attempt> noted_attempt(const std::filesystem::path& run_directory) {
@@ -303,11 +331,8 @@ void note_attempt(const std::filesystem::path& run_directory, const Attempt& att
 
 bool goes_on(const std::optional<Attempt>& before, Attempt& now) {
   if (now.launcher == "none") return now.restarts > 0;  // set by the user
-  // torchrun calls a job "none" that has no name.
-  if (now.restarts == 0 || !before || before->launcher != now.launcher || before->run_id != now.run_id ||
-      now.run_id == "none") {
-    return false;
-  }
+  if (!before || before->launcher != now.launcher || before->run_id != now.run_id) return false;
+  if (now.launcher == torchrun ? !share_an_agent(*before, now) : now.restarts == 0) return false;
   now.restarts = std::max(now.restarts, before->restarts + 1);
   return true;
 }

@@ -64,13 +64,12 @@ RunResult train(LoadedConfig& loaded, PluginHost& host, const TrainOptions& opti
   }
   require_own_start(loaded.config);
   ranks.require_same_run(loaded, host);
-  const LaunchEnvironment& launch = ranks.environment();
+  Attempt attempt = own_attempt(ranks);
   std::vector<DirectoryLock> locks;
   ResumePoint resume;
   if (ranks.first()) {
     locks = lock_run(loaded.config, "train");
-    resume = open_run_directory(loaded, host, options, {launch.launcher, launch.run_id, launch.restart_count},
-                                locks);
+    resume = open_run_directory(loaded, host, options, std::move(attempt), locks);
   }
   share_resume_point(resume, ranks.group());
   ranks.note_restarts(resume.attempt.restarts);

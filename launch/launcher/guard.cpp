@@ -12,29 +12,17 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "framework/core/error.h"
 #include "framework/core/stop_request.h"
+#include "framework/ranks/launch_agent.h"
 #include "framework/ranks/wire.h"
 
 namespace mulligan {
 namespace {
-
-// 0 if the process has ended.
-pid_t parent_of(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string text, state;
-  std::getline(file, text, '\0');
-  std::istringstream fields(text.substr(text.rfind(')') + 1));  // a name may hold spaces and brackets
-  pid_t parent = 0;
-  fields >> state >> parent;
-  return parent;
-}
 
 std::vector<pid_t> children() {
   std::vector<pid_t> found;

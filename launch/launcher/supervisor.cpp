@@ -89,7 +89,11 @@ class NodeGroup {
     return channel_ != nullptr;
   }
   // What follows is about this attempt.
-  void begin_attempt(int attempt) { attempt_ = attempt; }
+  // What other nodes said of this attempt may have come before.
+  void begin_attempt(int attempt) {
+    attempt_ = attempt;
+    wake(wakeup_);
+  }
   // Tells all nodes that the attempt is to stop: 0 for a failure, otherwise a signal.
   void tell(int news) {
     try {
