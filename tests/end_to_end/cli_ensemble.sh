@@ -13,6 +13,7 @@ check_contains "its score has a name of its own" "ensemble_bpb" "$seen"
 check_contains "and says so" "no run's val_bpb" "$seen"
 check_equal "as many tokens as asked for" 900 "$(json figures.json tokens)"
 check_equal "the run keeps it" "$(cat figures.json)" "$(cat $run/ensemble.json)"
+check_contains "the report shows it" "ambiguity" "$(cat $run/report.html)"
 check_equal "the run's own result is what it was" "$before" "$(cat $run/result.json)"
 check_equal "no evaluation of the run is made of it" 0 "$(cat $run/evaluations.jsonl 2>/dev/null | grep -c ensemble)"
 "$mulligan" probe ensemble $run --tokens 900 --set ensemble.members=3 --set ensemble.bits=4 --json again.json --quiet >/dev/null

@@ -84,8 +84,11 @@ check_contains "report: host" "$(hostname)" "$(cat runs/mine/report.html)"
 
 # For other tools.
 check_refused "metrics: no run" 3 "no metrics.jsonl" report texts --csv x.csv
+mkdir board && echo other >board/events.out.tfevents.1.other
 check "metrics for other programs" "$mulligan" report runs/mine --tensorboard board --csv metrics.csv
 steps=$(grep -c '"event":"step"' runs/mine/metrics.jsonl)
 check_true "csv: a row per reported step and validation" "$(wc -l <metrics.csv) >= $steps + 1"
 check_contains "csv: its columns" "step,elapsed_seconds,loss_nats" "$(head -n 1 metrics.csv)"
-check_equal "tensorboard: one event file" 1 "$(find board -name 'events.out.tfevents.*' | wc -l)"
+check "metrics once more" "$mulligan" report runs/mine --tensorboard board
+check_equal "tensorboard: one event file of the run" 1 "$(find board -name 'events.out.tfevents.*.mulligan' | wc -l)"
+check_equal "tensorboard: another program's file stays" other "$(cat board/events.out.tfevents.1.other)"

@@ -178,6 +178,7 @@ TEST_F(MadeUpRuns, LossesOfMaskedTokensStandApart) {
     EXPECT_THROW(study(hidden, more, metric), Error) << metric;
   }
   EXPECT_THROW(study(hidden, others, "val_loss_nats"), Error) << "other tokens of the same text";
+  EXPECT_NO_THROW(study(hidden, others, "train_loss_nats")) << "other draws of one objective";
 }
 
 TEST_F(MadeUpRuns, DamagedFilesAreNamed) {

@@ -70,6 +70,20 @@ TEST(Acceptance, ARunThatIsCountedThreeTimesIsOneRun) {
   EXPECT_THROW(accept_record({1.0, std::nan(""), 1.0}, {1.1}, rule), std::invalid_argument);
 }
 
+TEST(Acceptance, CollapsedRunsAreNamedAndCount) {
+  EXPECT_EQ(collapsed_values({1.0696, 1.1214, 1.1214, 1.0692, 1.0694}), (std::vector<std::size_t>{1, 2}));
+  EXPECT_EQ(collapsed_values({1.0696, 1.1214}), (std::vector<std::size_t>{1}));
+  EXPECT_EQ(collapsed_values({1.0696, 1.0697, 1.0698, 1.0710}), (std::vector<std::size_t>{3}));  // > 5 MAD
+  EXPECT_TRUE(collapsed_values(pr1886).empty());
+  EXPECT_TRUE(collapsed_values({1.0696, 1.0596, 1.0695}).empty());  // lower is not a collapse
+  AcceptanceRule rule;
+  rule.bytes_per_token = 3.7;
+  const Acceptance result = accept_record({1.060, 1.1214, 1.0599}, {1.0700, 1.0698, 1.0701}, rule);
+  EXPECT_FALSE(result.accepted);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_TRUE(contains(result.notes[0], "1.12140"));
+}
+
 Observations two_records() {
   Observations all{"val_bpb", {"record"}, {}};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -96,6 +110,10 @@ TEST(Study, SaysWhatBothTestsSay) {
   EXPECT_DOUBLE_EQ(comparison.holm, comparison.p);
   EXPECT_TRUE(contains(study_text(study), "| 1886", "no permutation p can be below 0.25"));
   EXPECT_NEAR(study_json(study)["comparisons"][0]["gain"].get<double>(), 0.001233, 5e-7);
+  Observations collapsed = two_records();
+  collapsed.values[2].value = 1.1214;
+  EXPECT_EQ(study_json(make_study(collapsed))["conditions"][0]["collapsed"],
+            nlohmann::ordered_json::array({"a1"}));
 }
 
 TEST(Study, RefusesWindowsThatDoNotMatch) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 
@@ -33,7 +34,14 @@ struct ReportArguments {
   std::string csv;          // table with a row per reported step
 };
 
-// Prints where it writes, and warns of what the directory's files are doubted for. Throws Error.
+// When the training clock stood at zero: the file was last written when it stood at the last step's reading.
+double start_of(const fs::path& metrics, const MetricsHistory& history) {
+  const auto written = std::chrono::file_clock::to_sys(fs::last_write_time(metrics));
+  const double seconds = std::chrono::duration<double>(written.time_since_epoch()).count();
+  return history.steps.empty() ? seconds : seconds - history.steps.back().elapsed_seconds;
+}
+
+// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
 void export_metrics(const ReportArguments& arguments) {
   const std::string& run = arguments.runs.front();
   const fs::path metrics = RunFiles{run}.metrics();
@@ -41,13 +49,19 @@ void export_metrics(const ReportArguments& arguments) {
     throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", run);
   for (const std::string& doubt : report::read_run(run).doubts) print_warning(printable(doubt));
   const MetricsHistory history = read_metrics(metrics);
+  const std::vector<Scalar> scalars = scalars_of(history);
   if (!arguments.csv.empty()) {
-    write_file_atomically(arguments.csv, csv_table(scalars_of(history)));
+    write_file_atomically(arguments.csv, csv_table(scalars));
     fmt::print("{}\n", arguments.csv);
   }
   if (arguments.tensorboard.empty()) return;
-  const TensorboardFile events(arguments.tensorboard, history);
-  fmt::print("{}\n", arguments.tensorboard);
+  const double started = start_of(metrics, history);
+  // TensorBoard takes files whose names begin like this; the number tells the runs of one folder apart.
+  const fs::path file =
+      fs::path(arguments.tensorboard) / fmt::format("events.out.tfevents.{:.0f}.mulligan", started);
+  fs::create_directories(arguments.tensorboard);
+  write_file_atomically(file, tensorboard_events(scalars, started));
+  fmt::print("{}\n", file.string());
 }
 
 void report_run(const ReportArguments& arguments) {

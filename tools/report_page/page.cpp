@@ -119,7 +119,7 @@ for (const plot of document.querySelectorAll(".plot")) {
     let nearest = null;
     for (const path of plot.querySelectorAll("path.curve")) {
       let best = null;
-      const points = [...path.getAttribute("d").matchAll(/[ML]([0-9.]+) ([0-9.]+)/g)];
+      const points = [...path.getAttribute("d").matchAll(/[ML](-?[0-9.]+) (-?[0-9.]+)/g)];
       for (const [x, y] of points.map(m => [Number(m[1]), Number(m[2])])) if (best === null || Math.abs(best[0] - at) > Math.abs(x - at)) best = [x, y];
       if (best === null) continue;
       lines.push(path.dataset.name + ": " + text(valueOf(best[1])));

@@ -78,7 +78,10 @@ std::string window_of(const RunRecord& run, const Metric& metric) {
           : scored(result.number("val_tokens", 0), result.number("val_bytes", 0));
   if (!run.fills_in_masked()) return text;
   text += ", masked tokens";
-  for (const std::string key : {"share", "mask_share", "random_share", "token", "seed"})
+  std::vector<std::string> keys = {"share", "mask_share", "random_share"};
+  // A validation's tokens are drawn once; a mean over training has new ones at every step.
+  if (metric.window != Metric::training) keys.insert(keys.end(), {"token", "seed"});
+  for (const std::string& key : keys)
     text += fmt::format(", model.masking.{} {}", key, run.setting("model.masking." + key));
   return text;
 }

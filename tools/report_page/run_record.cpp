@@ -171,6 +171,7 @@ RunRecord read_run(const fs::path& directory) {
   run.ledger = ResultValue(files.ledger());
   run.quantize = ResultValue(files.quantize_result());
   run.calibration = ResultValue(files.calibration());
+  run.ensemble = ResultValue(files.ensemble());
   run.ttt = ResultValue(files.ttt_result());
   if (run.ttt.flag("void")) {
     run.ttt_void = run.ttt.text("reason");

@@ -57,7 +57,7 @@ struct RunRecord {
   MetricsHistory metrics;
   // The JSON files of RunFiles. `result` is absent before a run has finished. A void score of test-time training is in
   // ttt_void as a reason, and `ttt` is absent.
-  ResultValue result, ledger, quantize, calibration, ttt;
+  ResultValue result, ledger, quantize, calibration, ensemble, ttt;
   std::string ttt_void;
   std::vector<EvaluationRecord> evaluations;
   std::vector<TrialRecord> trials;  // under other settings: never compared with other runs

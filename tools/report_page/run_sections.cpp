@@ -264,6 +264,7 @@ std::span<const RunSection> run_sections() {
                                        {"artifact", "Artifact", artifact},
                                        {"ttt", "Test-time training", ttt_section},
                                        {"calibration", "Calibration", calibration},
+                                       {"ensemble", "Ensemble", ensemble},
                                        {"time", "Time and budgets", time_section},
                                        {"memory", "Memory plan", memory},
                                        {"configuration", "Configuration", configuration}};

@@ -27,6 +27,7 @@ std::string samples(const RunRecord& run);
 std::string artifact(const RunRecord& run);
 std::string ttt_section(const RunRecord& run);
 std::string calibration(const RunRecord& run);
+std::string ensemble(const RunRecord& run);
 
 // What speaks against a run (RunRecord::doubts), as warnings.
 std::string doubts_html(const RunRecord& run);

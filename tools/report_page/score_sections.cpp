@@ -1,4 +1,4 @@
-// What a run was scored with and what its scores are: the sections from "Scores" to "Calibration".
+// What a run was scored with and what its scores are: the sections from "Scores" to "Ensemble".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -242,6 +242,51 @@ std::string calibration(const RunRecord& run) {
         {{"confidence equals accuracy", {{0, 0}, {1, 1}}, 6, Stroke::dashed}, measured}});
   }
   return note("Answered by: " + run.calibration.text("weights")) + html_of(table) + charts(figures);
+}
+
+std::string ensemble(const RunRecord& run) {
+  const ResultValue& all = run.ensemble;
+  if (!all) return {};
+  Table table{{"", "nats", "bits per byte", "accuracy", "ECE", "stored"}, "lr"};
+  BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token."};
+  const auto add = [&](const char* name, double nats, std::optional<double> bpb, double accuracy,
+                       std::optional<double> ece, double bytes) {
+    table.rows.push_back({name, fixed(nats, 5), fixed_or_dash(bpb, 5), fixed(accuracy, 4),
+                          fixed_or_dash(ece, 4), bytes > 0 ? bytes_text(bytes) : "-"});
+  };
+  const auto add_bar = [&](const std::string& name, double loss) {
+    bars.bars.push_back({name, loss, bpb_text(loss) + " nats"});
+  };
+  const auto add_model = [&](const char* name, const ResultValue& figures, double bytes) {
+    const double nats = figures.required("loss_nats");
+    add(name, nats, figures.number("bpb"), figures.required("accuracy"), figures.number("ece"), bytes);
+    add_bar(name, nats);
+  };
+  const double one = all.required("kept_bytes") + all.required("member_bytes");
+  const double mean = all.required("member_mean_loss_nats");
+  const auto bpb = all.number("model/bpb");
+  const auto accuracies = all.list("member_accuracy"), losses = all.list("member_loss_nats");
+  double accuracy = 0;
+  for (const ResultValue& share : accuracies)
+    accuracy += share.number().value_or(NAN) / static_cast<double>(accuracies.size());
+  add_model("the model", all["model"], 0);
+  add_model("reference", all["reference"], one);
+  add("a member, mean", mean, bpb ? std::optional(mean * *bpb / all.required("model/loss_nats")) : bpb,
+      accuracy, {}, one);
+  constexpr std::size_t shown = 20;
+  for (std::size_t k = 0; k < std::min(shown, losses.size()); ++k)
+    add_bar(fmt::format("member {}", k), losses[k].number().value_or(NAN));
+  add_model("ensemble", all["ensemble"], all.required("all_bytes"));
+  return note(fmt::format(
+             "{} members of {} by {} ({}), seed {}, over {} tokens. The score is that of several "
+             "models, so it is not a val_bpb of this run.",
+             count_text(all.required("members")), all.text("weights"), all.text("plugin"),
+             all.text("settings"), count_text(all.required("seed")), count_text(all.required("tokens")))) +
+         html_of(table) +
+         note(fmt::format("ambiguity {} nats, disagreement {} % of predicted tokens",
+                          fixed(all.required("ambiguity_nats"), 6),
+                          fixed(100 * all.required("disagreement"), 2))) +
+         charts(draw(bars));
 }
 
 }  // namespace mulligan::report

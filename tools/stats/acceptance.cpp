@@ -1,6 +1,7 @@
 #include "tools/stats/acceptance.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,15 @@
 #include <stdexcept>
 
 namespace mulligan::stats {
+namespace {
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
 
 bool counts_a_run_twice(const std::vector<double>& values) {
   std::vector<double> sorted = values;
@@ -18,6 +28,21 @@ bool counts_a_run_twice(const std::vector<double>& values) {
     if (sorted[i] == sorted[i - 1] && !rounded(sorted[i])) return true;
   }
   return false;
+}
+
+std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb) {
+  std::vector<std::size_t> found;
+  if (bpb.size() < 2) return found;
+  // Of two values the lower one stands for what is usual.
+  const double usual = bpb.size() == 2 ? *std::ranges::min_element(bpb) : median(bpb);
+  std::vector<double> distances;
+  for (const double value : bpb) distances.push_back(std::abs(value - usual));
+  const double deviation = bpb.size() < 3 ? 0 : median(distances);
+  const double most_above = deviation > 0 ? std::min(0.02, 5 * deviation) : 0.02;
+  for (std::size_t i = 0; i < bpb.size(); ++i) {
+    if (bpb[i] - usual > most_above) found.push_back(i);
+  }
+  return found;
 }
 
 Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<double>& reference_bpb,
@@ -52,6 +77,15 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
     kind = "Welch's t test";
   }
   if (ours.size() < 3) result.notes.push_back("fewer than three new runs are not reportable");
+  for (const auto& [whose, values] : {std::pair{"new", &new_bpb}, std::pair{"reference", &reference_bpb}}) {
+    std::vector<std::string> collapsed;
+    for (const std::size_t i : collapsed_values(*values))
+      collapsed.push_back(fmt::format("{:.5f}", (*values)[i]));
+    if (!collapsed.empty())
+      result.notes.push_back(fmt::format(
+          "{} of the {} runs stand out upwards ({} bits per byte): collapsed runs count like the others",
+          collapsed.size(), whose, fmt::join(collapsed, ", ")));
+  }
   result.difference_bpb = result.test.difference / nats;
   result.interval_bpb = {result.test.interval.low / nats, result.test.interval.high / nats};
   const bool enough = result.test.difference >= rule.margin_nats;

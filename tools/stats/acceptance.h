@@ -36,4 +36,8 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
 // decimals). No two runs come to the same figure to the last digit, so their spread says nothing of chance.
 bool counts_a_run_twice(const std::vector<double>& values);
 
+// Which of the values stand out upwards: by more than five median absolute deviations from the median, or by more than
+// 0.02 (bits per byte). Of fewer than three values only the second. They are reported, never left out.
+std::vector<std::size_t> collapsed_values(const std::vector<double>& bpb);
+
 }  // namespace mulligan::stats

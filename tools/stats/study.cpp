@@ -45,6 +45,8 @@ ConditionSummary summary_of(const Group& group, double confidence) {
   summary.statistic = statistic_of(summary.values);
   if (group.members.size() >= fewest_reportable) summary.interval = t_interval(summary.values, confidence);
   if (group.members.size() >= fewest_bootstrapped) summary.bootstrap = bootstrap(summary.values, confidence);
+  for (const std::size_t i : collapsed_values(summary.values))
+    summary.collapsed.push_back(group.members[i]->run);
   return summary;
 }
 
@@ -111,6 +113,9 @@ std::vector<std::string> notes_of(const Study& study) {
     if (runs < fewest_reportable)
       notes.push_back(fmt::format("'{}' has {} run{}: below three there is no interval, no gain and no test",
                                   condition.name, runs, runs == 1 ? "" : "s"));
+    if (!condition.collapsed.empty())
+      notes.push_back(fmt::format("'{}' has runs that stand out upwards, which count like the others: {}",
+                                  condition.name, fmt::join(condition.collapsed, ", ")));
   }
   for (const ConditionComparison& comparison : study.comparisons) {
     if (comparison.reportable && comparison.permutation().least_two_sided > 0.01)

@@ -28,8 +28,9 @@ struct ConditionSummary {
   std::string name;
   std::vector<double> values;  // in the order of the observations
   Statistic statistic;
-  std::optional<Interval> interval;   // Student's; absent below fewest_reportable values
-  std::optional<Interval> bootstrap;  // BCa; absent below fewest_bootstrapped values
+  std::optional<Interval> interval;    // Student's; absent below fewest_reportable values
+  std::optional<Interval> bootstrap;   // BCa; absent below fewest_bootstrapped values
+  std::vector<std::string> collapsed;  // runs whose values stand out upwards (acceptance.h); they count
 };
 
 // Baseline minus condition: above 0 the condition is lower, which is better. Where one of both has fewer than

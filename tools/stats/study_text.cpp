@@ -101,6 +101,7 @@ Json json_of(const ConditionSummary& c) {
                {"sd", json_of(c.statistic.deviation)},
                {"t_interval", json_of(c.interval)}};
   if (c.bootstrap) json["bootstrap_bca"] = json_of(*c.bootstrap);
+  json["collapsed"] = c.collapsed;
   return json;
 }
 
