@@ -106,21 +106,24 @@ Graph AdapterSet::build_norms() const {
   return graph;
 }
 
-// The backend draws; only keys travel there. Call number i draws tensor number i.
+// The backend draws; only keys travel there. Call number i draws the first values of tensor number i; after these come the
+// values of probes.
 Graph AdapterSet::build_draws() const {
   Graph graph;
   const Value key = graph.external(prefix_ + "/draws/key", TensorType(MLG_I32, {4}));
-  for (const auto& tensor : tensors()) {
-    graph.call("uniform_draws", {key, graph.external(tensor->master, tensor->type)},
-               {{"bound", tensor->uniform ? tensor->bound : probe_bound}});
+  for (const bool probes : {false, true}) {
+    for (const auto& tensor : tensors()) {
+      graph.call("uniform_draws", {key, graph.external(tensor->master, tensor->type)},
+                 {{"bound", tensor->uniform && !probes ? tensor->bound : probe_bound}});
+    }
   }
   return graph;
 }
 
-void AdapterSet::draw(std::size_t tensor, const PhiloxStream& stream) {
+void AdapterSet::draw(std::size_t call, const PhiloxStream& stream) {
   const std::array<std::int32_t, 4> key = stream.key();
   model_.store.upload(prefix_ + "/draws/key", std::as_bytes(std::span(key)));
-  draws_->run_range(tensor, tensor + 1);
+  draws_->run_range(call, call + 1);
 }
 
 void AdapterSet::start(std::size_t index, std::int64_t number) {
@@ -185,7 +188,7 @@ void AdapterSet::clear() {
 
 void AdapterSet::fill_at_random() {
   for (std::size_t i = 0; i < tensors().size(); ++i)
-    draw(i, PhiloxStream(0, "ttt/probe/" + tensors()[i]->name));
+    draw(tensors().size() + i, PhiloxStream(0, "ttt/probe/" + tensors()[i]->name));
   refresh_->run();
 }
 

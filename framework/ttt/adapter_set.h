@@ -110,7 +110,7 @@ class AdapterSet {
   void record_update(Graph& graph, std::span<const AdapterTaps::Gradient> gradients, bool fused);
   Graph build_norms() const;
   Graph build_draws() const;
-  void draw(std::size_t tensor, const PhiloxStream& stream);
+  void draw(std::size_t call, const PhiloxStream& stream);
   void start(std::size_t tensor, std::int64_t draw);
   void shrink(const AdapterTensor& tensor, double keep);
   void empty_state();

@@ -73,7 +73,8 @@ void require_audit_file(const std::filesystem::path& path) {
     config_error_if(refused, "ttt.audit: '{}' cannot be the audit log: {}; choose another name.", name, why);
   };
   static constexpr auto letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-  refuse_if(name.find_first_not_of(letters) != name.npos || name.starts_with('.') || name.starts_with('-'),
+  refuse_if(name.empty() || name.find_first_not_of(letters) != name.npos || name.starts_with('.') ||
+                name.starts_with('-'),
             "a name is of letters, digits, _, - and ., and starts with none of the last two");
   for (const fs::path& file : RunFiles{path.parent_path()}.all())
     refuse_if(file.filename() == name, "a run's own file has that name");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <stdexcept>
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
@@ -159,10 +160,12 @@ void TttScorer::reveal(Turn& turn) {
                 range.count(), static_cast<float>(weight / static_cast<double>(range.count())));
   }
   turn.program.set_weights(weights);
+  turn.revealed = true;
   tell(TttEventKind::reveal, turn, true);
 }
 
 void TttScorer::update(Turn& turn) {
+  if (!turn.revealed) throw std::logic_error("a chunk is learnt before it is revealed");
   for (std::int64_t step = 0; step < turn.choice.steps; ++step) {
     if (step > 0) turn.program.forward();  // the first step's activations are those of the scoring
     turn.set.update(turn.program, setup_.lr * turn.choice.lr_factor);

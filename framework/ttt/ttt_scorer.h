@@ -82,7 +82,8 @@ class TttScorer {
     std::int64_t queue = 0, chunk = 0;
     AdapterSet& set;
     WindowProgram& program;
-    bool trains = false;                 // some document has a later chunk
+    bool trains = false;  // some document has a later chunk
+    bool revealed = false;
     std::span<const int> documents;      // that have a window: the last of the batch
     std::vector<ChunkWindow> windows{};  // one for each; without a chunk where the document is finished
     std::vector<TargetRange> ranges{};   // scored
@@ -100,7 +101,8 @@ class TttScorer {
     }
   };
   virtual void take_turn(Turn& turn);
-  // The steps of a turn. The book takes each token once; reveal() throws a std::logic_error for one that it lacks.
+  // The steps of a turn. The book takes each token once; reveal() throws a std::logic_error for one that it lacks,
+  // update() for a turn that was not revealed.
   void score(Turn& turn);
   void book(Turn& turn);
   void plan(Turn& turn);

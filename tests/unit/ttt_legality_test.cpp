@@ -76,6 +76,19 @@ class OutOfOrderRun : public TttScorer {
   }
 };
 
+// Trains on a chunk that it does not reveal.
+class HiddenRun : public TttScorer {
+ public:
+  using TttScorer::TttScorer;
+
+ protected:
+  void take_turn(Turn& turn) override {
+    score(turn);
+    book(turn);
+    if (turn.trains) update(turn);
+  }
+};
+
 // Trains on a chunk before its scores are final, past the book's refusal: what a broken host would do.
 class BrokenRun : public TttScorer {
  public:
@@ -143,6 +156,8 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
 TEST(TttLegality, NothingIsRevealedBeforeItIsBooked) {
   EXPECT_TRUE(contains(said_by([] { losses_of<OutOfOrderRun>(made_up_stream(kLengths), tiny_config()); }),
                        "has no score yet"));
+  EXPECT_TRUE(contains(said_by([] { losses_of<HiddenRun>(made_up_stream(kLengths), tiny_config()); }),
+                       "before it is revealed"));
 }
 
 TEST(TttLegality, ABrokenOrderIsSeenByTheProbe) {
