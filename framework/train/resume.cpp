@@ -86,10 +86,13 @@ std::string changed_rates(const LoadedConfig& saved, const LoadedConfig& now, Pl
     if (before == saved.config.optimizers.end()) continue;
     const PluginTable& was = before->schedule ? *before->schedule : saved.config.schedule;
     const PluginTable& is = optimizer.schedule ? *optimizer.schedule : now.config.schedule;
-    if (was.plugin != is.plugin)
-      return fmt::format("[{}] was {} and is now {}", is.section, was.plugin, is.plugin);
-    const Schedule old_schedule(load_plugin(host, MLG_SCHEDULE, was), saved.plugin(was.section));
-    const Schedule schedule(load_plugin(host, MLG_SCHEDULE, is), now.plugin(is.section));
+    const auto keys = saved.plugins.find(was.section);  // none: of another plugin than this run's
+    if (was.plugin != is.plugin || keys == saved.plugins.end())
+      return fmt::format("[optimizer.{}] followed [{}] '{}' and now follows [{}] '{}'", optimizer.name,
+                         was.section, was.plugin, is.section, is.plugin);
+    // The checkpoint names no code.
+    const PluginHandle plugin = load_plugin(host, MLG_SCHEDULE, is);
+    const Schedule old_schedule(plugin, keys->second), schedule(plugin, now.plugin(is.section));
     for (int place = 0; place <= places; ++place) {
       const double share = static_cast<double>(place) / places;
       const std::int64_t step =
