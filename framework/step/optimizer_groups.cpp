@@ -10,7 +10,6 @@
 #include "framework/step/step_graphs.h"
 
 namespace mulligan {
-namespace {
 
 std::map<std::string, TensorType> external_types(const Graph& graph) {
   std::map<std::string, TensorType> types;
@@ -20,6 +19,8 @@ std::map<std::string, TensorType> external_types(const Graph& graph) {
   }
   return types;
 }
+
+namespace {
 
 constexpr const char* wrapper_scalars_tensor = "scalars_of_wrapper";
 

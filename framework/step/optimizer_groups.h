@@ -19,6 +19,9 @@
 
 namespace mulligan {
 
+// The tensors that a graph does not own, by name.
+std::map<std::string, TensorType> external_types(const Graph& graph);
+
 struct OptimizerGroup {
   std::string name;  // NAME of [optimizer.NAME]
   double base_lr = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -12,11 +13,13 @@
 #include "framework/core/parse_json.h"
 #include "framework/core/printable.h"
 #include "framework/core/sha256.h"
+#include "framework/plugin/schedule.h"
 #include "framework/ranks/launch_agent.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
+#include "framework/step/phase_progress.h"
 
 namespace mulligan {
 
@@ -71,13 +74,50 @@ Change meaning_of(const std::string& key) {
   return ends(".path") ? Change::harmless : Change::noted;
 }
 
-// What moves the learning rates besides the horizon (horizon_steps).
-bool is_of_schedule(const std::string& key) {
-  if (key.ends_with(".path")) return false;
-  if (key.starts_with("optimizer."))
-    return key.ends_with(".lr") || key.find(".schedule.") != std::string::npos;
-  return (key.starts_with("schedule.") && key != "schedule.horizon_steps") || key == "train.budget_seconds" ||
-         key == "train.reserve_seconds";
+// The first learning rate that differs from the saved run's at the same step and second, from the coming step to the end of the
+// longer run, as a sentence without full stop; "" where none does.
+std::string changed_rates(const LoadedConfig& saved, const LoadedConfig& now, PluginHost& host,
+                          const CheckpointManifest& manifest) {
+  constexpr int places = 64;
+  const double begin = manifest.progress.elapsed_seconds;
+  const double end = std::max({begin, saved.config.train.budget_seconds, now.config.train.budget_seconds});
+  const std::int64_t last = std::max({manifest.step, saved.config.train.steps, now.config.train.steps});
+  const std::int64_t horizon = horizon_steps(saved.config);
+  for (const OptimizerConfig& optimizer : now.config.optimizers) {
+    const auto before = std::ranges::find(saved.config.optimizers, optimizer.name, &OptimizerConfig::name);
+    if (before == saved.config.optimizers.end()) continue;
+    const PluginTable& was = before->schedule ? *before->schedule : saved.config.schedule;
+    const PluginTable& is = optimizer.schedule ? *optimizer.schedule : now.config.schedule;
+    const auto keys = saved.plugins.find(was.section);  // none: of another plugin than this run's
+    if (was.plugin != is.plugin || keys == saved.plugins.end())
+      return fmt::format("[optimizer.{}] followed [{}] '{}' and now follows [{}] '{}'", optimizer.name,
+                         was.section, was.plugin, is.section, is.plugin);
+    // The checkpoint names no code.
+    const PluginHandle plugin = load_plugin(host, MLG_SCHEDULE, is);
+    const Schedule old_schedule(plugin, keys->second), schedule(plugin, now.plugin(is.section));
+    for (int place = 0; place <= places; ++place) {
+      const double share = static_cast<double>(place) / places;
+      const std::int64_t step =
+          manifest.step + std::llround(share * static_cast<double>(last - manifest.step));
+      const auto rate = [&](const Schedule& of, const RunConfig& config, double base_lr) {
+        const TrainConfig& train = config.train;
+        const double spent =
+            train.budget_seconds > 0
+                ? (begin + share * (end - begin)) / (train.budget_seconds - train.reserve_seconds)
+                : static_cast<double>(step) / static_cast<double>(train.steps);
+        return of.rate(run_progress(config, step, std::clamp(spent, 0.0, 1.0), 8 * share), base_lr).lr;
+      };
+      const double rate_was = rate(old_schedule, saved.config, before->lr);
+      const double rate_is = rate(schedule, now.config, optimizer.lr);
+      if (rate_was == rate_is) continue;
+      return fmt::format("the learning rate of [optimizer.{}] at step {} was to be {:.6g} and is {:.6g}{}",
+                         optimizer.name, step + 1, rate_was, rate_is,
+                         horizon == horizon_steps(now.config) || horizon == 0
+                             ? ""
+                             : fmt::format(" (schedule.horizon_steps = {} keeps it)", horizon));
+    }
+  }
+  return {};
 }
 
 // Settings (as of --set) that say again which paths the plugins' keys of a stored configuration name. These are
@@ -151,7 +191,7 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
     // Kernels by path are not part of what stored data may say.
     if (difference.key.starts_with("backend.kernels.") && difference.left.empty()) continue;
     const Change change = meaning_of(difference.key);
-    if (change == Change::refused || (strict && is_of_schedule(difference.key))) {
+    if (change == Change::refused) {
       throw config_error(
           "the checkpoint '{}' was written with {} = {}, but now it is {}; resume with the saved run's "
           "setting, or start anew in another run.directory.",
@@ -163,10 +203,8 @@ void compare_configs(const Checkpoint& checkpoint, const LoadedConfig& loaded, P
                                   difference.key, difference.left, difference.right));
     }
   }
-  const std::int64_t was = horizon_steps(saved.config), is = horizon_steps(loaded.config);
-  if (was == is) return;
-  const std::string changed = fmt::format(
-      "the schedules' last step was {} and is {} (schedule.horizon_steps = {} keeps it)", was, is, was);
+  const std::string changed = changed_rates(saved, loaded, host, checkpoint.manifest);
+  if (changed.empty()) return;
   if (strict)
     throw config_error("{}; under ledger.rules = \"strict\" a run keeps the schedule of its checkpoint.",
                        changed);

@@ -5,7 +5,7 @@
 namespace mulligan::ops {
 
 const KernelRules qk_norm_rope_rules{
-    {"qk_norm_rope_fwd", RowRule::row_wise, "ipppo", "", "q-k norm, rotary, XSA, gate"},
+    {"qk_norm_rope_fwd", RowRule::row_wise, "ipppo", "q or k (post-rope)", "q-k norm, rotary, XSA, gate"},
     {"qk_norm_rope_bwd", RowRule::mixing, "", "", "q-k norm, rotary, XSA, gate"}};
 
 std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options) {

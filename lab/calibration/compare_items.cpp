@@ -67,7 +67,7 @@ std::vector<SubjectComparison> compare_subjects(const Runs& runs) {
   return rows;
 }
 
-Risks risks_of(const Runs& runs, const Consistency& consistency) {
+Risks risks_of(const Runs& runs, const Consistency& consistency, const RiskLimits& limits) {
   std::map<std::string, std::vector<Prediction>> by_subject;
   for (const ItemSet* run : runs) {
     for (const Item& item : run->items) by_subject[item.subject].push_back(item.prediction);
@@ -81,8 +81,8 @@ Risks risks_of(const Runs& runs, const Consistency& consistency) {
     double confidence = 0;
     for (const ItemSet* run : runs) confidence += run->items[i].prediction.confidence;
     risks.wrong += wrong;
-    if (consistency.most_common[i] < 0.8 || confidence / static_cast<double>(runs.size()) < 0.8 ||
-        ece[item.subject] < 0.10)
+    if (consistency.most_common[i] < limits.consistency ||
+        confidence / static_cast<double>(runs.size()) < limits.confidence || ece[item.subject] < limits.ece)
       continue;
     risks.ids.push_back(item.id);
     risks.flagged_wrong += wrong;
@@ -93,7 +93,7 @@ Risks risks_of(const Runs& runs, const Consistency& consistency) {
   return risks;
 }
 
-SetComparison compare_set(const Runs& runs) {
+SetComparison compare_set(const Runs& runs, const RiskLimits& limits) {
   require_same_items(runs);
   SetComparison result;
   result.name = runs.front()->name;
@@ -104,13 +104,14 @@ SetComparison compare_set(const Runs& runs) {
   }
   result.consistency = consistency_of(answers);
   result.subjects = compare_subjects(runs);
-  result.risks = risks_of(runs, result.consistency);
+  result.risks = risks_of(runs, result.consistency, limits);
   return result;
 }
 
 }  // namespace
 
-std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs) {
+std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs,
+                                         const RiskLimits& limits) {
   if (runs.size() < 2) throw data_error("a comparison needs the items of two runs or more.");
   std::vector<SetComparison> result;
   for (const ItemSet& set : runs.front()) {
@@ -124,7 +125,7 @@ std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>
       }
       of_set.push_back(&*found);
     }
-    result.push_back(compare_set(of_set));
+    result.push_back(compare_set(of_set, limits));
   }
   return result;
 }

@@ -19,8 +19,11 @@ struct SubjectComparison {
   double p = 1, holm_p = 1;  // McNemar's exact test, two-sided; Holm over all rows of subjects of this run
 };
 
-// Items at risk: at least 0.8 of the runs agree, their mean confidence is at least 0.8, and the ECE of the subject is at least 0.10.
-// An item is wrong where the first run is.
+// An item is at risk where the share of the runs that agree, their mean confidence and the ECE of its subject are at least these.
+struct RiskLimits {
+  double consistency = 0.8, confidence = 0.8, ece = 0.10;
+};
+// Items at risk. An item is wrong where the first run is.
 struct Risks {
   std::vector<std::string> ids;
   std::size_t wrong = 0;  // of all items
@@ -37,7 +40,8 @@ struct SetComparison {
 
 // `runs` by run: the same sets with the same items in the same order. The ECE of an item's domain is that of its subject over all
 // runs. Throws data_error that names set and item if they differ, and if there are fewer than two runs.
-std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs);
+std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>& runs,
+                                         const RiskLimits& limits = {});
 
 // `names` of the runs, in their order.
 std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);

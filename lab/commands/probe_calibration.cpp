@@ -31,6 +31,7 @@ struct CalibrateArguments {
 
 struct CompareArguments {
   std::vector<std::string> files;
+  calibration::RiskLimits limits;
   std::string json;
 };
 
@@ -55,7 +56,7 @@ void run(CalibrateArguments arguments) {
 void compare(const CompareArguments& arguments) {
   std::vector<std::vector<calibration::ItemSet>> runs;
   for (const std::string& file : arguments.files) runs.push_back(calibration::read_items(file));
-  const std::vector<calibration::SetComparison> sets = calibration::compare_items(runs);
+  const std::vector<calibration::SetComparison> sets = calibration::compare_items(runs, arguments.limits);
   fmt::print("{}", printable(calibration::comparison_text(sets, arguments.files), LineBreaks::kept));
   if (!arguments.json.empty())
     write_file_atomically(arguments.json, calibration::comparison_json(sets, arguments.files));
@@ -73,6 +74,13 @@ void add_probe_consistency(CLI::App& probe) {
           "Files of probe calibration --items, two or more; the first is what others are held against")
       ->required()
       ->type_name("FILE");
+  const auto share = [&](const char* name, double& value, const char* what) {
+    command->add_option(name, value, what)->check(CLI::Range(0.0, 1.0))->capture_default_str();
+  };
+  share("--risk-consistency", arguments->limits.consistency,
+        "An item is at risk if at least this share of the runs agrees");
+  share("--risk-confidence", arguments->limits.confidence, "and their mean confidence is at least this");
+  share("--risk-ece", arguments->limits.ece, "and the calibration error of its subject is at least this");
   command->add_option("--json", arguments->json, "File that the figures are written to")->type_name("FILE");
   command->callback([arguments] { compare(*arguments); });
 }

@@ -169,8 +169,8 @@ TEST_F(Resume, APluginsKeyMayNameAFile) {
   EXPECT_EQ(resumed.first_step, 1);
 }
 
-// A cosine over ten steps whose end moves: both ends are told, and the key that keeps the old one.
-TEST_F(Resume, AScheduleThatChangesIsTold) {
+// A cosine over ten steps whose end moves: both rates are told, and the key that keeps the old one.
+TEST_F(Resume, AScheduleThatChangesIsToldWithBothRates) {
   const Overrides cosine = {"train.steps=10", "schedule.plugin=cosine", "schedule.by=step",
                             "run.name=cosine"};
   const std::string first = tiny().next_directory(), longer = tiny().next_directory(),
@@ -178,18 +178,33 @@ TEST_F(Resume, AScheduleThatChangesIsTold) {
   tiny().train_in(first, cosine);
   const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(10)).string();
   tiny().train_in(longer, with(cosine, {"train.steps=20"}), at_end);
-  const std::string told = "last step was 10 and is 20 (schedule.horizon_steps = 10 keeps it)";
-  EXPECT_TRUE(contains(read_file(fs::path(longer) / "log.txt"), told));
+  const std::string told = "(schedule.horizon_steps = 10 keeps it)";
+  EXPECT_TRUE(contains(read_file(fs::path(longer) / "log.txt"), " at step 11 was to be 0 and is ", told));
   const auto refused = [&](const Overrides& change) {
     return refusal(tiny().next_directory(), with(cosine, with(change, {"ledger.rules=strict"})), at_end)
         .second;
   };
   EXPECT_TRUE(contains(refused({"train.steps=20"}), told + "; under ledger.rules = \"strict\""));
-  EXPECT_TRUE(contains(refused({"optimizer.matrices.lr=0.5"}), "optimizer.matrices.lr"));
   tiny().train_in(kept, with(cosine, {"train.steps=20", "schedule.horizon_steps=10"}), at_end);
-  const std::string log = read_file(fs::path(kept) / "log.txt");
-  EXPECT_FALSE(contains(log, "last step was"));
-  EXPECT_FALSE(contains(log, "was written on a CPU"));  // it is the same
+  EXPECT_FALSE(contains(read_file(fs::path(kept) / "log.txt"), "the learning rate of"));
+}
+
+// What moves no rate is no change of the schedule. The CPU is the same.
+TEST_F(Resume, ALongerRunOfAConstantRateKeepsItsSchedule) {
+  const Overrides constant = {"train.steps=4", "schedule.plugin=constant", "run.name=constant"};
+  const std::string first = tiny().next_directory(), longer = tiny().next_directory();
+  tiny().train_in(first, constant);
+  const std::string at_end = (fs::path(first) / "checkpoints" / checkpoint_name(4)).string();
+  tiny().train_in(longer, with(constant, {"train.steps=6"}), at_end);
+  for (const char* warning : {"the learning rate of", "was written on a CPU"})
+    EXPECT_FALSE(contains(read_file(fs::path(longer) / "log.txt"), warning));
+  const auto refused = [&](const char* change) {
+    const Overrides strict = with(constant, {"ledger.rules=strict", change});
+    return refusal(tiny().next_directory(), strict, at_end).second;
+  };
+  EXPECT_FALSE(contains(refused("train.steps=6"), "the learning rate of"));
+  EXPECT_TRUE(contains(refused("optimizer.matrices.lr=0.5"), "[optimizer.matrices] at step 5 was to be ",
+                       " and is 0.5; under"));
 }
 
 TEST_F(Resume, WhatDoesNotContinueTheRunIsRefusedByName) {

@@ -52,15 +52,15 @@ struct Row {
 
 // Seen by `mulligan doctor`.
 const std::vector<Row> of_the_model = {
-    {"rope_pairs", "D14", "norm_rope_fwd, call"},
-    {"rope_head_0", "D14", "norm_rope_fwd, call"},
-    {"not_causal", "D14", "off is attn_out after"},
+    {"rope_pairs", "D14", "(post-rope) of layer 0 ("},
+    {"rope_head_0", "D14", "(post-rope) of layer 0 ("},
+    {"not_causal", "D14", "off is attn_out of layer 0 (attention"},
     {"across_documents", "D15", "by its neighbours"},
-    {"unscaled_scores", "D14", "off is attn_out after"},
-    {"unscaled_logits", "D14", "off is matmul by tok_emb.weight"},
-    {"no_softcap", "D14", "off is capped logits after tok_emb.weight"},
-    {"no_final_norm", "D14", "off is norm"},
-    {"transposed_o_proj", "D14", "off is matmul by qo_bank[4]"},  // of layer 0 of 4
+    {"unscaled_scores", "D14", "off is attn_out of layer 0 (attention"},
+    {"unscaled_logits", "D14", "off is logits (matmul"},
+    {"no_softcap", "D14", "off is capped logits (softcap_fwd"},
+    {"no_final_norm", "D14", "off is final_norm ("},
+    {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
     {"stale_logits", "D16", "the evaluation depends on buffer contents"},
     {"unfinished_losses", "D16", "are what memory held before"},
     {"rounded_matmuls", "D33", "it is computed in TF32"},
@@ -116,10 +116,10 @@ TEST(PlantedFaults, NoneIsFoundWhereThereIsNone) {
 
 // A model of Qwen2.5's shape, which has biases.
 const std::vector<Row> of_qwen = {
-    {"missing_bias", "D14", "by model.layers.0.self_attn.q_proj.bias (row_bias_fwd"},
-    {"rope_pairs", "D14", "after model.layers.0.self_attn.q_proj.bias (qk_norm_rope_fwd"},
-    {"no_final_norm", "D14", "off is norm by model.norm.weight (weighted_rms_norm_fwd"},
-    {"transposed_o_proj", "D14", "off is matmul by model.layers.0.self_attn.o_proj.weight (matmul"},
+    {"missing_bias", "D14", "off is q (post-bias) of layer 0 (row_bias_fwd"},
+    {"rope_pairs", "D14", "(post-rope) of layer 0 (qk_norm_rope_fwd"},
+    {"no_final_norm", "D14", "off is final_norm (weighted_rms_norm_fwd"},
+    {"transposed_o_proj", "D14", "off is o_proj of layer 0 (matmul"},
 };
 TEST(PlantedFaults, NoneIsFoundInAModelOfQwensShape) {
   for (const Finding& f : findings_of(qwen_config({})))

@@ -209,6 +209,8 @@ TEST(Items, AtRisk) {
   const Risks risks = compare_items({{set}, {set}, {other}})[0].risks;
   EXPECT_EQ(risks.ids, (std::vector<std::string>{"0", "3"}));
   EXPECT_EQ(risks.precision, .5);
+  EXPECT_EQ(compare_items({{set}, {set}, {other}}, {.6, .8, .1})[0].risks.ids,
+            (std::vector<std::string>{"0", "1", "3"}));
   EXPECT_NEAR(risks.recall.value(), 1. / 3, 1e-12);
   const ItemSet right = items_of({0, 0}, 0.95);
   const Risks none = compare_items({{right}, {right}})[0].risks;

@@ -174,7 +174,8 @@ class Examiner {
     found_.push_back(check_neighbours(backend, config_, types()));
     found_.push_back(check_order(backend, evaluation, backend.repeats()));
     found_.push_back(check_evaluated_mean(backend, config_, weights_));
-    found_.push_back(check_precision(backend, compute()));
+    OptimizerGroups groups(config_, plugins_, plan_parameters(config_));
+    found_.push_back(check_precision(backend, compute(), groups));
   }
 
   void train() {

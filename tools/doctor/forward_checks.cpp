@@ -73,11 +73,19 @@ std::map<std::uint32_t, std::size_t> last_writers(const Graph& graph, const Call
   return last;
 }
 
-// Names each call of a forward pass by what its kernel makes and the parameters that it reads: "matmul by qo_bank[4]". A call that
-// reads none gets those of the last call that did: "attn_out after kv_bank[4]".
-std::vector<std::string> tap_names(const Graph& graph, const std::vector<ParameterLayout>& layouts) {
-  std::map<std::string, std::string, std::less<>> parameters;
-  for (const ParameterLayout& layout : layouts) parameters[layout.read_name()] = layout.spec.name;
+// What a product with a parameter is called, by a part of the parameter's name in one of the families.
+constexpr std::pair<std::string_view, std::string_view> products[] = {
+    {".attn.c_q.", "q"},    {".attn.q.", "q"},         {".q_proj.", "q"},       {".attn.c_k.", "k"},
+    {".attn.k.", "k"},      {".k_proj.", "k"},         {".attn.c_v.", "v"},     {".attn.v.", "v"},
+    {".v_proj.", "v"},      {".attn.proj.", "o_proj"}, {".o_proj.", "o_proj"},  {".mlp.fc.", "up"},
+    {".up_proj.", "up"},    {".mlp.proj.", "down"},    {".down_proj.", "down"}, {"gate_w", "gate"},
+    {".gate_proj.", "gate"}};
+
+// Names each call of a forward pass by what it makes and the layer of the last parameter that was read: "o_proj of layer 0".
+std::vector<std::string> tap_names(const Graph& graph, const ModelConfig& model,
+                                   const std::vector<ParameterLayout>& layouts) {
+  std::map<std::string, ParameterSpec, std::less<>> parameters;
+  for (const ParameterLayout& layout : layouts) parameters[layout.read_name()] = layout.spec;
   std::map<std::uint32_t, std::string> rewritten;  // weights that a call scaled or joined
   const auto parameter_of = [&](Value value) -> std::string {
     if (!value) return {};
@@ -86,11 +94,13 @@ std::vector<std::string> tap_names(const Graph& graph, const std::vector<Paramet
     const auto found = parameters.find(graph.info(root).name);
     if (found == parameters.end()) return {};
     const Graph::ValueInfo& info = graph.info(value);
-    const bool part = info.storage == Graph::Storage::view && info.type.elements() > 0;
-    return part ? fmt::format("{}[{}]", found->second, info.offset / info.type.elements()) : found->second;
+    const std::vector<BankMatrix> matrices = bank_matrices(found->second);
+    const bool part = info.storage == Graph::Storage::view && !matrices.empty() && info.type.elements() > 0;
+    return part ? matrices.at(static_cast<std::size_t>(info.offset / info.type.elements())).name
+                : found->second.name;
   };
   std::vector<std::string> names;
-  std::string last = "the beginning";
+  std::string layer;  // " of layer 0"
   for (const Call& call : graph.calls()) {
     std::string read;
     for (const Value argument : call.arguments) {
@@ -99,10 +109,23 @@ std::vector<std::string> tap_names(const Graph& graph, const std::vector<Paramet
     }
     if (call.kernel == "scale_rows_fwd") rewritten[graph.root(call.arguments[2]).id] = read;
     if (call.kernel == "concat_rows_fwd") rewritten[graph.root(call.arguments[4]).id] = read;
+    if (!read.empty()) layer.clear();
+    for (const std::string_view prefix : {"blocks.", "model.layers."}) {
+      const std::size_t at = read.find(prefix), begin = at + prefix.size();
+      if (at != std::string::npos) layer = " of layer " + read.substr(begin, read.find('.', begin) - begin);
+    }
     const KernelRows* known = rows_of_kernel(call.kernel);
-    const std::string_view made = known && !known->label.empty() ? known->label : call.kernel;
-    names.push_back(fmt::format("{} {} {}", made, read.empty() ? "after" : "by", read.empty() ? last : read));
-    if (!read.empty()) last = read;
+    std::string made(known ? known->label : "");
+    if (made.empty()) {
+      for (const auto& [part, product] : products)
+        if (read.find(part) != std::string::npos)
+          made += fmt::format("{}{}", made.empty() ? "" : ", ", product);
+      if (!made.empty() && read.ends_with(".bias")) made += " (post-bias)";
+      if (call.kernel.ends_with("matmul") && read == head_parameter(model)) made = "logits";
+    }
+    // What the head multiplies is the final norm.
+    if (made == "logits" && !names.empty() && names.back().starts_with("norm")) names.back() = "final_norm";
+    names.push_back((made.empty() ? call.kernel : made) + layer);
   }
   return names;
 }
@@ -152,7 +175,8 @@ Finding check_operations(Backend& backend, Backend& reference, const RunConfig& 
 
   const PoisonedRun& memory = probe.memory();
   const Graph& graph = memory.graph();
-  const std::vector<std::string> taps = tap_names(graph, parameter_layouts(config.model, compute));
+  const std::vector<std::string> taps =
+      tap_names(graph, config.model, parameter_layouts(config.model, compute));
   const CallAccess access(backend), known(reference);
   const auto last = last_writers(graph, access);
   const auto unchanged_since = [&](Value value, std::size_t call) {

@@ -145,9 +145,26 @@ double product(Backend& backend, DType dtype, const std::vector<float>& a, const
   return static_cast<double>(run.floats("c").front());
 }
 
+// "; states of [optimizer.matrices]: 9 in f32"
+std::string states_text(OptimizerGroups& groups) {
+  std::map<std::string, DType> types;
+  for (const auto& [name, type] : external_types(groups.record_update({}, 1))) {
+    types[name] = type.dtype;
+    for (const UpdateUnits::Part& part : groups.units().parts(name, type)) types[part.name] = type.dtype;
+  }
+  std::string text;
+  for (const OptimizerGroup& group : groups.groups()) {
+    std::map<std::string, int> counts;
+    for (const std::string& state : group.states) ++counts[dtype_name(types.at(state))];
+    text += fmt::format("; states of [optimizer.{}]:{}", group.name, counts.empty() ? " none" : "");
+    for (const auto& [dtype, count] : counts) text += fmt::format(" {} in {}", count, dtype);
+  }
+  return text;
+}
+
 }  // namespace
 
-Finding check_precision(Backend& backend, DType compute) {
+Finding check_precision(Backend& backend, DType compute, OptimizerGroups& groups) {
   Finding f = begin_finding("D33", "precision of matmuls",
                             "any rounding that the compute dtype does not declare fails");
   constexpr std::size_t inner = 4096;
@@ -161,8 +178,8 @@ Finding check_precision(Backend& backend, DType compute) {
   const double expected_sum = 4096 + 0.25 * (inner - 1);
   const double product_kept = compute == MLG_F32 ? product(backend, MLG_F32, fine, one) : 1 + 1.0 / 4096;
   const double sum = product(backend, compute, large, ones);
-  f.measured = fmt::format("compute {}: 1 + 2^-12 stays {:.8g}, a sum of {} is {:.8g}", dtype_name(compute),
-                           product_kept, expected_sum, sum);
+  f.measured = fmt::format("compute {}: 1 + 2^-12 stays {:.8g}, a sum of {} is {:.8g}{}", dtype_name(compute),
+                           product_kept, expected_sum, sum, states_text(groups));
   if (product_kept != 1 + 1.0 / 4096) {
     f.note(CheckOutcome::fail,
            fmt::format("a matmul in fp32 rounds 1 + 2^-12 to {:.8g}: it is computed in TF32 or less",

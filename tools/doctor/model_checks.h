@@ -12,6 +12,7 @@
 #include "framework/core/tensor_type.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
+#include "framework/step/optimizer_groups.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
 
@@ -32,8 +33,8 @@ std::vector<Finding> check_forward(Backend& backend, Backend& reference, const R
 // D13. `backend` knows the loss's kernels.
 Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& config);
 
-// D33
-Finding check_precision(Backend& backend, DType compute);
+// D33. Records an update of `groups`, whose states it describes.
+Finding check_precision(Backend& backend, DType compute, OptimizerGroups& groups);
 
 // D15
 Finding check_neighbours(Backend& backend, const RunConfig& config, ComputeTypes compute);
