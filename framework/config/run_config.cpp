@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
 #include "framework/config/core_schema.h"
@@ -150,8 +151,9 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
 LoadedConfig load_tree(ConfigNode tree, const std::string& file, std::span<const std::string> overrides,
                        std::span<const SettingsFrom> more = {}) {
   LoadedConfig loaded;
+  loaded.notes = take_from_start_folder(tree);
   apply_overrides(tree, overrides, more);
-  loaded.notes = drop_stored_paths(tree);
+  std::ranges::move(drop_stored_paths(tree), std::back_inserter(loaded.notes));
   loaded.file = file;
   loaded.core = read_keys(loaded.config, &tree, {}, file, kOpenTables);
   check_family(loaded.config, loaded.core);

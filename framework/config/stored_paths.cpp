@@ -1,10 +1,12 @@
 #include "framework/config/stored_paths.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
+#include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {
@@ -130,6 +132,74 @@ std::vector<std::string> drop_stored_paths(ConfigNode& tree) {
       return true;
     });
   });
+  return notes;
+}
+
+namespace {
+
+// The folder in which the run was started whose config.toml or artifact `file` is, where that is not the current one.
+std::optional<fs::path> other_start_folder(const fs::path& file) {
+  const fs::path note = file.parent_path() / kStartFolderFile;
+  std::error_code failed;
+  const bool of_a_run = file.filename() == "config.toml" || file.extension() != ".toml";
+  if (!of_a_run || !fs::is_regular_file(note, failed)) return std::nullopt;
+  std::string text = read_file(note, 1 << 16);
+  if (text.ends_with('\n')) text.pop_back();
+  const fs::path folder = text;
+  if (!folder.is_absolute() || text.find('\0') != std::string::npos) {
+    throw data_error("'{}' names no folder; write the one there in which the run was started.",
+                     printable(note.string()));
+  }
+  if (fs::equivalent(folder, fs::current_path(failed), failed)) return std::nullopt;
+  return folder;
+}
+
+// Signs of patterns in the folder's own name stand for themselves.
+std::string as_pattern(const fs::path& folder, const std::string& rest) {
+  std::string text;
+  for (const char c : folder.string()) {
+    if (std::string_view("*?[\\").find(c) != std::string_view::npos) text += '\\';
+    text += c;
+  }
+  return (fs::path(text) / rest).string();
+}
+
+}  // namespace
+
+void note_start_folder(const fs::path& run_directory) {
+  write_file_atomically(run_directory / kStartFolderFile, fs::current_path().string() + "\n");
+}
+
+std::vector<std::string> take_from_start_folder(ConfigNode& tree) {
+  std::vector<std::string> notes;
+  const auto take_leaf = [&](ConfigNode* leaf, bool pattern) {
+    if (leaf == nullptr || !is_text(*leaf) || leaf->origin.file.empty()) return;
+    const std::string path = leaf->value.string(), &file = leaf->origin.file;
+    if (path == "none" || fs::path(path).is_absolute()) return;
+    const std::optional<fs::path> folder = other_start_folder(file);
+    if (!folder) return;
+    std::error_code failed;
+    if (!fs::is_directory(*folder, failed)) {
+      std::string note = fmt::format(
+          "the run of '{}' was started in '{}', which does not exist any more; its relative paths are taken from "
+          "the current folder",
+          printable(file), printable(folder->string()));
+      if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
+      return;
+    }
+    const fs::path there = *folder / path;
+    leaf->value =
+        ConfigValue(pattern && !fs::is_directory(there, failed) ? as_pattern(*folder, path) : there.string());
+  };
+  const auto take = [&](std::initializer_list<const char*> keys, bool pattern) {
+    for (const char* key : keys) take_leaf(tree.find_path(key), pattern);
+  };
+  take({"data.train", "data.validation", "data.validation_bytes"}, true);
+  take({"data.tokenizer", "data.validation_documents", "run.directory", "checkpoint.directory", "init.from"},
+       false);
+  if (ConfigNode* mix = tree.find_path("data.mix")) {
+    for (ConfigNode& row : mix->rows) take_leaf(row.find("train"), true);
+  }
   return notes;
 }
 

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <vector>
 
+#include "framework/config/stored_paths.h"
+
 namespace mulligan {
 
 struct RunFiles {
@@ -31,6 +33,8 @@ struct RunFiles {
   // Made from all of these; can be made again at any time.
   std::filesystem::path report() const { return directory / "report.html"; }
 
+  // The base folder of relative paths in config.toml (config/stored_paths.h).
+  std::filesystem::path started_in() const { return directory / kStartFolderFile; }
   // The launcher's job that began the run or continued it (train/resume.h).
   std::filesystem::path attempt() const { return directory / "attempt.json"; }
   // Folder of event files that are written during training (metrics.tensorboard).
@@ -56,7 +60,7 @@ struct RunFiles {
     std::vector<std::filesystem::path> files = results();
     std::ranges::copy(states(), std::back_inserter(files));
     for (const auto& path : {weights(), artifact(), metrics(), log(), config(), failed_log(),
-                             failed_metrics(), attempt(), ranks(), tensorboard()}) {
+                             failed_metrics(), started_in(), attempt(), ranks(), tensorboard()}) {
       files.push_back(path);
     }
     return files;

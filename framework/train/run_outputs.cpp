@@ -42,6 +42,7 @@ void RunOutputs::begin(const ResumePoint& resume, const std::string& resolved_co
     }
   }
   note_attempt(files_.directory, resume.attempt);
+  note_start_folder(files_.directory);
   write_file_atomically(files_.config(), resolved_config);
   log_.open_file(files_.log(), resume.in_place);
   if (resume.in_place) {

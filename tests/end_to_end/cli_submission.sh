@@ -6,7 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 tiny_data --validation-documents 4
 { record_config "$work/data" 1.0; wide_ledger; } >small.toml # strict rules take no less
 facts=(--author "A. Author" --github-id author --name "A small record" --source "$root")
-record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${facts[@]}")
+reference=(--reference 9.5 9.6 9.55 --reference-name "a worse one")
+record=(record small.toml --seeds "42,314,1337" --out submission --artifacts "${facts[@]}" "${reference[@]}")
 
 # Stopped in the second run, then the same command again.
 begin first "${record[@]}"
@@ -17,6 +18,7 @@ check_equal "and leaves no half of a submission" "" "$(ls -d submission* 2>/dev/
 see_all "the same command goes on" 0 "$mulligan" "${record[@]}"
 check_equal "without training the first seed again" 1 "$(grep -c '^== seed 42, training' runs/small_record/train_seed42.log)"
 check_equal "nor scoring it" 1 "$(grep -c '^== seed 42, test-time training' runs/small_record/train_seed42.log)"
+check_contains "the decision against the reference" "against a worse one: ACCEPT" "$seen"
 check_equal "nothing temporary is left" "" "$(ls -d submission.* .submission* 2>/dev/null)"
 check_equal "the folder" "README.md artifact_seed1337.mulligan artifact_seed314.mulligan artifact_seed42.mulligan config.toml evaluation.pack source.tar.br submission.json train_seed1337.log train_seed314.log train_seed42.log unpack.cpp.gz" \
   "$(find submission -type f -printf '%f\n' | LC_ALL=C sort | xargs)"
@@ -79,6 +81,9 @@ check_refused "a seed twice" 2 "names a seed twice" record small.toml --seeds 1,
 check_refused "no author" 2 "needs --author" record small.toml --seeds 1 --out x
 check_refused "no budget" 2 "sets not all of train_seconds, eval_seconds" record small.toml --seeds 1 --out x "${facts[@]}" --set ledger.eval_seconds=0
 check_refused "budgets beyond the track's" 2 "more than the 600 s" record small.toml --seeds 1 --out x "${facts[@]}" --track 10min_16mb
+check_refused "one seed against a reference" 2 "two seeds or more" record small.toml --seeds 1 --out x "${facts[@]}" "${reference[@]}"
+check_refused "scores of nobody" 2 "--reference-name" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference 1.0
+check_refused "a score that is none" 2 "finite numbers above 0" record small.toml --seeds 1,2 --out x "${facts[@]}" --reference nan --reference-name x
 check_refused "no source tree" 3 "not mulligan's source tree" record small.toml --seeds 1 --out x "${facts[@]:0:6}" --source "$work"
 mkdir tree
 cp -r "$root/framework" "$root/plugins" "$root/optimizers" "$root/ttt" "$root/launch" "$root/tools" "$root/lab" "$root/configs" tree

@@ -87,6 +87,10 @@ inline Submission write_sample(const std::filesystem::path& folder) {
   s.val_loss_std = 0.005;
   s.bytes_code = sample_source().size() + sample_unpacker.size();
   s.bytes_total = 5000 + *s.bytes_code;
+  Comparison reference;
+  reference.name = "an earlier record";
+  reference.reference_bpb = {1.07, 1.069, 1.071};
+  compare(s, reference);
   const auto ship = [&](const std::string& name, const std::string& bytes) {
     write_file_atomically(folder / name, bytes);
     s.files[name] = sha256_hex(bytes);

@@ -23,6 +23,7 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "tools/commands/record_parts.h"
+#include "tools/commands/tool_commands.h"
 #include "tools/record/make_submission.h"
 #include "tools/report_page/run_record.h"
 
@@ -67,6 +68,8 @@ void require_arguments(const RecordArguments& arguments) {
   require_seeds(arguments);
   if (!arguments.json.empty())
     throw config_error("--json is of --verify; a submission has a submission.json.");
+  if (!arguments.reference.empty() && arguments.comparison.name.empty())
+    throw config_error("--reference needs --reference-name, which says whose scores they are.");
   if (fs::exists(fs::symlink_status(folder_path(arguments.out)))) {
     throw config_error("'{}' exists; name a folder with --out that does not, or move it away.",
                        arguments.out);
@@ -114,6 +117,14 @@ class Record {
     require_kept(rules);
     options_.limits = loaded.config.ledger;
     options_.about.budgets = record::budgets_of(options_.limits, options_.about.track);
+    if (arguments_.reference.empty()) return;
+    if (arguments_.seeds.size() < 2)
+      throw config_error("--reference needs two seeds or more: one run has no variance.");
+    options_.comparison = arguments_.comparison;
+    options_.comparison->reference_bpb = reference_scores(arguments_.reference);
+    if (options_.comparison->rule.paired &&
+        options_.comparison->reference_bpb.size() != arguments_.seeds.size())
+      throw config_error("--paired needs as many values of --reference as there are seeds, in their order.");
   }
 
   void make_run(const SeedRun& run) {
@@ -152,6 +163,8 @@ class Record {
                  *result.eval_seconds);
     }
     fmt::print("mean            val_bpb {:.8f}\n", *made.val_bpb);
+    if (made.comparison)
+      fmt::print("against {}: {}\n", made.comparison->name, made.comparison->result.decision);
     fmt::print("submission      '{}'\n", options_.out.string());
   }
 
@@ -189,6 +202,22 @@ void declare_facts(CLI::App& command, RecordArguments& arguments) {
       ->type_name("TEXT");
 }
 
+void declare_comparison(CLI::App& command, RecordArguments& arguments) {
+  record::Comparison& comparison = arguments.comparison;
+  command
+      .add_option("--reference", arguments.reference,
+                  "Run directories, submissions or bits per byte to compare with, as stats accept does")
+      ->type_name("RUN|FOLDER|BPB");
+  command.add_option("--reference-name", comparison.name, "Name of the reference")->type_name("TEXT");
+  command.add_option("--margin", comparison.rule.margin_nats, "Required improvement in nats per token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--alpha", comparison.rule.alpha, "Limit of p")
+      ->check(CLI::Range(1e-9, 0.5))
+      ->capture_default_str();
+  command.add_flag("--paired", comparison.rule.paired, "Value i of --reference has the randomness of seed i");
+}
+
 }  // namespace
 
 void add_record_command(CLI::App& app) {
@@ -223,6 +252,7 @@ void add_record_command(CLI::App& app) {
           "Card whose memory and rates are compared; without it the device of the configured backend")
       ->type_name("NAME");
   declare_facts(*command, *arguments);
+  declare_comparison(*command, *arguments);
   command->add_option("--verify", arguments->verify, "Check this submission and make none")
       ->type_name("FOLDER");
   command->add_flag("--rerun", arguments->rerun,

@@ -20,6 +20,8 @@ struct RecordArguments {
   std::string out, runs, source = ".", verify, json, card;
   int ranks = 1;
   record::Submission about;
+  std::vector<std::string> reference;
+  record::Comparison comparison;
   bool ship_artifacts = false, rerun = false, dry_run = false;
 };
 

@@ -143,6 +143,8 @@ NamedScores read_scores(const std::vector<std::string>& words, const std::string
     if (of_word.empty()) of_word.push_back(*next++);
     scores.bpb.insert(scores.bpb.end(), of_word.begin(), of_word.end());
   }
+  if (!std::ranges::all_of(scores.bpb, [](double value) { return std::isfinite(value) && value > 0; }))
+    throw config_error("scores are bits per byte, finite numbers above 0.");
   return scores;
 }
 
@@ -160,10 +162,6 @@ void decide(AcceptArguments arguments) {
   if (arguments.rule.paired && ours.bpb.size() != reference.bpb.size()) {
     throw config_error(
         "--paired needs as many values of --new as of --reference, in the order of their seeds.");
-  }
-  for (const auto* values : {&ours.bpb, &reference.bpb}) {
-    if (!std::ranges::all_of(*values, [](double value) { return std::isfinite(value) && value > 0; }))
-      throw config_error("--new and --reference are bits per byte, finite numbers above 0.");
   }
   const stats::Acceptance result = stats::accept_record(ours.bpb, reference.bpb, arguments.rule);
   fmt::print("{}\n", result.decision);
@@ -217,6 +215,10 @@ void add_accept_command(CLI::App& stats_command) {
 }
 
 }  // namespace
+
+std::vector<double> reference_scores(const std::vector<std::string>& words) {
+  return read_scores(words, "ttt_bpb").bpb;
+}
 
 void add_stats_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(

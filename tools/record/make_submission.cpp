@@ -20,15 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<double> scores_of(const Submission& submission) {
+  std::vector<double> bpb;
+  for (const SeedResult& result : submission.results) bpb.push_back(result.val_bpb.value());
+  return bpb;
+}
+
 void add_means(Submission& submission) {
-  std::vector<double> scores, losses;
+  std::vector<double> losses;
   for (const SeedResult& result : submission.results) {
-    scores.push_back(result.val_bpb.value());
     losses.push_back(result.val_loss.value());
     submission.seeds.push_back(result.seed.value());
     submission.bytes_total = std::max(submission.bytes_total, result.artifact_bytes);
   }
-  const Statistic bpb = statistic_of(scores), loss = statistic_of(losses);
+  const Statistic bpb = statistic_of(scores_of(submission)), loss = statistic_of(losses);
   submission.val_bpb = bpb.mean;
   submission.val_bpb_std = bpb.deviation;
   submission.val_loss = loss.mean;
@@ -90,6 +95,14 @@ Budgets budgets_of(const LedgerConfig& limits, const std::string& track) {
       most.train_seconds, most.eval_seconds, most.artifact_bytes, track);
 }
 
+void compare(Submission& submission, Comparison comparison) {
+  const SeedResult& first = submission.results.front();
+  comparison.rule.bytes_per_token =
+      static_cast<double>(first.bytes.value()) / static_cast<double>(first.tokens.value());
+  comparison.result = stats::accept_record(scores_of(submission), comparison.reference_bpb, comparison.rule);
+  submission.comparison = std::move(comparison);
+}
+
 Submission make_submission(const SubmissionOptions& options) {
   Submission submission = options.about;
   submission.own = true;
@@ -103,6 +116,7 @@ Submission make_submission(const SubmissionOptions& options) {
   require_alike(submission);
   add_means(submission);
   submission.bytes_code = submission.results.front().code_bytes;
+  if (options.comparison) compare(submission, *options.comparison);
 
   TemporaryPath temporary(temporary_name(options.out));
   fs::create_directories(temporary.path());

@@ -260,6 +260,18 @@ Json submission_json(const Submission& s) {
                        {"eval_seconds", s.budgets->eval_seconds},
                        {"artifact_bytes", s.budgets->artifact_bytes}};
   }
+  if (s.comparison) {
+    const Comparison& c = *s.comparison;
+    json["comparison"] = {{"name", c.name},
+                          {"reference_bpb", c.reference_bpb},
+                          {"margin_nats", c.rule.margin_nats},
+                          {"alpha", c.rule.alpha},
+                          {"paired", c.rule.paired},
+                          {"p", c.result.test.greater},
+                          {"accepted", c.result.accepted},
+                          {"decision", c.result.decision},
+                          {"notes", c.result.notes}};
+  }
   each_own_field(s, Writer{json});
   return json;
 }
@@ -291,6 +303,10 @@ std::string rules_text(const Submission& s) {
   if (!s.overlap.empty()) text += fmt::format("- Overlap: {}.\n", s.overlap);
   for (const char* what : {"train", "validation", "tokenizer", "source"})
     text += fmt::format("- sha256 ({}): `{}`.\n", what, s.results.front().digest(what));
+  if (s.comparison) {
+    text += fmt::format("- Against {}: {}\n", s.comparison->name, s.comparison->result.decision);
+    for (const std::string& note : s.comparison->result.notes) text += fmt::format("  Note: {}.\n", note);
+  }
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/artifact/evaluation_source.h"
+#include "tools/stats/acceptance.h"
 
 namespace mulligan::record {
 
@@ -50,6 +51,14 @@ inline bool is_ten_minute_track(const std::string& track) {
   return track.find("10min") != std::string::npos;
 }
 
+// The reference, and the decision against it (stats::accept_record).
+struct Comparison {
+  std::string name;
+  std::vector<double> reference_bpb;
+  stats::AcceptanceRule rule;  // compare() sets bytes_per_token
+  stats::Acceptance result;
+};
+
 struct Submission {
   std::string author, github_id, name, track;
   std::string environment;                          // what computed the scores (scoring_environment)
@@ -61,7 +70,8 @@ struct Submission {
   std::optional<Budgets> budgets;
   Digests files;  // all but submission.json and README.md
   std::string blurb, date, hardware, software, command;
-  std::string overlap;  // of training and validation text, in the words of training
+  std::string overlap;                   // of training and validation text, in the words of training
+  std::optional<Comparison> comparison;  // not read back
   // Only read.
   bool own = false;         // its format is that of mulligan record, so that every check can be made
   bool non_record = false;  // of another program: it says that it is not a record
