@@ -100,8 +100,14 @@ DirectoryLock::DirectoryLock(DirectoryLock&& other) noexcept
 
 DirectoryLock::~DirectoryLock() {
   if (descriptor_ >= 0) {
-    // Removed under the exclusive lock, so that a process that opened it meanwhile sees that it is gone.
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) ::unlink((directory_ / directory_lock_file).c_str());
+    // Removed under the exclusive lock, so that a process that opened it meanwhile sees that it is gone. If the folder was
+    // renamed or removed, its name may be another process's, which keeps folder and lock.
+    const fs::path path = directory_ / directory_lock_file;
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && still_there(descriptor_, path)) {
+      ::unlink(path.c_str());
+    } else {
+      made_directory_ = false;
+    }
     ::close(descriptor_);
   }
   if (made_directory_) ::rmdir(directory_.c_str());

@@ -16,9 +16,10 @@ class DirectoryLock {
     exclusive,  // for a command that writes a run's files
     shared,     // for one that reads them for long: many at once, but none that writes
   };
-  // Makes the folder where it is absent; it goes again with the object if it is still empty then. Throws
-  // config_error, naming the holder and what to do, when another process holds the folder; run_error when the
-  // folder or its lock cannot be made (shared: a folder that may not be written to is not locked).
+  // Makes the folder where it is absent; it goes again with the object if it is still empty then. A folder
+  // that was renamed meanwhile stays, with its lock file. Throws config_error, naming the holder and what to do,
+  // when another process holds the folder; run_error when the folder or its lock cannot be made (shared: a folder that may
+  // not be written to is not locked).
   DirectoryLock(const std::filesystem::path& directory, std::string_view command,
                 Kind kind = Kind::exclusive);
   ~DirectoryLock();

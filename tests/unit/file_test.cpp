@@ -133,6 +133,15 @@ TEST(DirectoryLock, ReadersShareAndKeepWritersOut) {
   EXPECT_FALSE(fs::exists(scratch / directory_lock_file));
 }
 
+TEST(DirectoryLock, OfARenamedFolderLeavesAnothersOfItsNameAlone) {
+  const ScratchFolder scratch;
+  std::optional<DirectoryLock> first(std::in_place, scratch / "new", "prepare");
+  fs::rename(scratch / "new", scratch / "done");
+  const DirectoryLock second(scratch / "new", "prepare");
+  first.reset();
+  EXPECT_TRUE(fs::exists(scratch / "new" / directory_lock_file));
+}
+
 TEST(DirectoryLock, EndsWithItsProcessHoweverThatEnds) {
   const ScratchFolder scratch;
   int ready[2];

@@ -80,7 +80,6 @@ void OutputFolder::publish() {
   std::error_code error;
   const auto fail = [&] {
     const int reason = errno;
-    fs::remove_all(work_, error);
     return run_error("cannot put the new folder in the place of '{}': {}", target_.string(),
                      std::strerror(reason));
   };

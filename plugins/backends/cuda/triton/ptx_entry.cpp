@@ -137,8 +137,7 @@ PtxEntry read_ptx_entry(const std::string& text, const std::string& name, const 
     }
   }
   if (entry.target.empty()) {
-    throw std::runtime_error(file +
-                             " is not PTX: it has no .target; name the .ptx that Triton wrote");
+    throw std::runtime_error(file + " is not PTX: it has no .target; name the .ptx that Triton wrote");
   }
   if (!found) {
     throw std::runtime_error(file + " has no entry point " + name + "; " +
