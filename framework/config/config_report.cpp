@@ -110,13 +110,16 @@ std::vector<ResolvedSetting> resolved_settings(std::string_view text) {
       }
       continue;
     }
-    const std::size_t equals = line.find(" = ");
+    const std::size_t equals = line.find('=');
     if (line.starts_with('#') || equals == std::string::npos) continue;
     // The value may hold the mark inside of a string; an origin never does.
     const std::size_t mark = line.rfind("  # ");
-    std::string value = line.substr(equals + 3, mark - equals - 3);  // to the end without a mark
-    value.erase(value.find_last_not_of(' ') + 1);
-    settings.push_back({(table.empty() ? "" : table + ".") + line.substr(0, equals), std::move(value),
+    const auto trimmed = [&](std::size_t begin, std::size_t end) {
+      const std::string text = line.substr(begin, end - begin);
+      const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+      return text.substr(first, text.find_last_not_of(' ') + 1 - first);
+    };
+    settings.push_back({(table.empty() ? "" : table + ".") + trimmed(0, equals), trimmed(equals + 1, mark),
                         mark == std::string::npos ? "" : line.substr(mark + 4)});
   }
   return settings;

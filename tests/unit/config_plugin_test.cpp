@@ -47,8 +47,9 @@ TEST(ConfigPluginDeathTest, ReadingAnUndeclaredKeyAbortsWithItsName) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const PluginConfig config = resolve("[loss]\nplugin = 'p'\n");
   const mlg_config* view = config.view();
-  EXPECT_DEATH(view->get_int(view->self, "nothing"), "plugin of table 'loss' read the key 'nothing' as int");
-  EXPECT_DEATH(view->get_int(view->self, "beta1"), "read the key 'beta1' as int");
+  EXPECT_DEATH(view->get_int(view->self, "nothing"),
+               "plugin of table 'loss' declares no key 'nothing' of type int");
+  EXPECT_DEATH(view->get_int(view->self, "beta1"), "declares no key 'beta1' of type int");
 }
 
 TEST(ConfigPlugin, ErrorsOfThePluginsKeysReadLikeThoseOfCoreKeys) {
