@@ -61,7 +61,7 @@ void call_roll(HostGroup& group, std::vector<Fact> facts) {
     std::vector<RollCallEntry> ranks;
     for (const std::string& text : texts) ranks.push_back(from_wire<RollCallEntry>(text));
     return first_difference(ranks).value_or(
-        "Ranks differ in the number or order of their facts; start all with the same.");
+        "ranks differ in the number of their plugin files or settings; start all ranks with the same.");
   });
   if (!sentence.empty()) throw config_error("{}", sentence);
 }

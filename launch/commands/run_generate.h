@@ -21,8 +21,8 @@ struct GenerateRunOptions : ConsoleOptions {  // for notes: the text goes to on_
 };
 
 // `load` fills the masters of the weights, `origin` says where they come from. The context is a document of
-// its own, of which the model sees the last eval.sequence_length tokens. The same weights, prompt, seed and
-// backend give the same text. Throws Error; data_error when the weights belong to another tokenizer
+// its own. The model sees its last eval.sequence_length tokens. The same weights, prompt, seed and backend give
+// the same text. Throws Error; data_error when the weights belong to another tokenizer
 // (require_tokenizer_of).
 GenerateResult run_generate(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                             const WeightLoader& load, const GenerateRunOptions& options);

@@ -117,7 +117,7 @@ TEST(MemoryPlan, AChainNeedsTwoBuffers) {
   EXPECT_EQ(plan_memory(graph).arena_bytes, 2 * arena_alignment);
 }
 
-// In an evaluation, and for leaves that nobody watches.
+// In an evaluation, and for leaves without a gradient.
 TEST(Tape, NothingIsEmittedWithoutANeed) {
   for (const bool watched : {false, true}) {
     Graph graph;
