@@ -12,7 +12,7 @@ struct Defect {
 };
 constexpr Defect kDefects[] = {
     {0, 91600, "needs a mask for rows whose length is no multiple of 128"},
-    {91600, 91801, "computes wrong gradients of packed rows; TransformerEngine issue 2186"},
+    {91600, 91801, "computes wrong gradients of packed rows (TransformerEngine issue 2186)"},
 };
 
 // Of the driver, or of the newest CUDA where there is none.
