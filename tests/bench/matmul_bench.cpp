@@ -11,17 +11,17 @@
 namespace mulligan::bench {
 namespace {
 
-enum class Operands { forward, input, weight };
+enum class Product { forward, input, weight };
 
-void run(benchmark::State& state, Operands operands, mlg_dtype dtype) {
+void run(benchmark::State& state, Product product, mlg_dtype dtype) {
   const std::int64_t t = state.range(0), d = state.range(1), f = state.range(2);
   const Operand x{dtype, {t, d}}, w{dtype, {f, d}}, y{dtype, {t, f}}, dw{MLG_F32, {f, d}};
   std::vector<Operand> operands;
   std::vector<mlg_attribute> attributes;
-  if (operands == Operands::forward) {
+  if (product == Product::forward) {
     operands = {x, w, y};
     attributes = {{"transpose_a", 0}, {"transpose_b", 1}, {"alpha", 1}, {"beta", 0}};
-  } else if (operands == Operands::input) {
+  } else if (product == Product::input) {
     operands = {y, w, x};
     attributes = {{"transpose_a", 0}, {"transpose_b", 0}, {"alpha", 1}, {"beta", 0}};
   } else {
@@ -52,12 +52,12 @@ void shapes(benchmark::internal::Benchmark* b) {
   for (const auto& size : sizes) b->Args(size);
 }
 
-BENCHMARK_CAPTURE(run, forward_f32, Operands::forward, MLG_F32)->Apply(shapes);
-BENCHMARK_CAPTURE(run, input_f32, Operands::input, MLG_F32)->Apply(shapes);
-BENCHMARK_CAPTURE(run, weight_f32, Operands::weight, MLG_F32)->Apply(shapes);
-BENCHMARK_CAPTURE(run, forward_bf16, Operands::forward, MLG_BF16)->Apply(shapes);
-BENCHMARK_CAPTURE(run, input_bf16, Operands::input, MLG_BF16)->Apply(shapes);
-BENCHMARK_CAPTURE(run, weight_bf16, Operands::weight, MLG_BF16)->Apply(shapes);
+BENCHMARK_CAPTURE(run, forward_f32, Product::forward, MLG_F32)->Apply(shapes);
+BENCHMARK_CAPTURE(run, input_f32, Product::input, MLG_F32)->Apply(shapes);
+BENCHMARK_CAPTURE(run, weight_f32, Product::weight, MLG_F32)->Apply(shapes);
+BENCHMARK_CAPTURE(run, forward_bf16, Product::forward, MLG_BF16)->Apply(shapes);
+BENCHMARK_CAPTURE(run, input_bf16, Product::input, MLG_BF16)->Apply(shapes);
+BENCHMARK_CAPTURE(run, weight_bf16, Product::weight, MLG_BF16)->Apply(shapes);
 
 void stacks(benchmark::internal::Benchmark* b) {
   b->ArgNames({"batch", "n"})->UseRealTime()->Unit(benchmark::kMillisecond)->MinWarmUpTime(0.1)->MinTime(0.3);
