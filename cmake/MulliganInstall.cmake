@@ -7,6 +7,10 @@ foreach(plugin ${plugins})
   mulligan_carried_libraries(${plugin} ..)
 endforeach()
 install(TARGETS ${plugins} LIBRARY DESTINATION lib/mulligan/plugins COMPONENT runtime)
+if(TARGET mulligan_cuda_emulated)
+  mulligan_carried_libraries(mulligan_cuda_emulated ..)
+  install(TARGETS mulligan_cuda_emulated LIBRARY DESTINATION lib/mulligan/devices COMPONENT runtime)
+endif()
 
 # Component documents: documents, licence, the shipped configurations, the manual page and completions. The last three
 # are printed by the program that was built, so that they agree with it.

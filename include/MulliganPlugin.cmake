@@ -113,12 +113,17 @@ function(mulligan_cuda_sources target)
   target_include_directories(${target} PRIVATE "${folder}")
 endfunction()
 
-function(mulligan_check_exports target name)
-  # Templates of the standard library stay visible whatever the compiler's flags say; two plugins must not share them.
+# After the link the library exports `function` and nothing else.
+function(mulligan_exports_only target function)
+  # Templates of the standard library stay visible whatever the compiler's flags say; two libraries must not share them.
   set(map "${CMAKE_CURRENT_BINARY_DIR}/${target}.map")
-  file(CONFIGURE OUTPUT "${map}" CONTENT "{ global: mlg_plugin; local: *; };\n" @ONLY)
+  file(CONFIGURE OUTPUT "${map}" CONTENT "{ global: ${function}; local: *; };\n" @ONLY)
   target_link_options(${target} PRIVATE "-Wl,--version-script=${map}")
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
+endfunction()
+
+function(mulligan_check_exports target name)
+  mulligan_exports_only(${target} mlg_plugin)
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND "${CMAKE_COMMAND}" -DTASK=exports "-DLIBRARY=$<TARGET_FILE:${target}>" "-DNAME=${name}" "-DNM=${CMAKE_NM}"
             -P "${MULLIGAN_PLUGIN_SCRIPT}" VERBATIM)

@@ -9,6 +9,13 @@
 
 namespace mulligan::plugins {
 
+std::filesystem::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&own_folder), &info) == 0 || !info.dli_fname) return {};
+  std::error_code error;
+  return std::filesystem::canonical(info.dli_fname, error).parent_path();
+}
+
 SharedLibrary::SharedLibrary(std::string what, const std::vector<std::string>& names, std::string remedy)
     : what_(std::move(what)), remedy_(std::move(remedy)) {
   std::string tried;

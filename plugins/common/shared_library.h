@@ -2,10 +2,14 @@
 // without it. Compiled into each plugin that needs one.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace mulligan::plugins {
+
+// The folder of the library that this code is compiled into; empty where it is not known.
+std::filesystem::path own_folder();
 
 class SharedLibrary {
  public:

@@ -4,7 +4,7 @@
 #include <mulligan/plugin.hpp>
 
 #include "plugins/backends/cuda/attention/attention_library.h"
-#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 #include "tests/support/sentence.h"
 
 namespace mulligan::cuda::attention_absent_test {

@@ -2,7 +2,7 @@
 // attention ask for another plan between two runs; and calls that break a capture on a GPU are refused.
 #include <gtest/gtest.h>
 
-#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_case.h"
 #include "tests/support/sentence.h"

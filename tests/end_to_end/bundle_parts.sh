@@ -27,7 +27,7 @@ outside() { # outside FILE...: libraries found elsewhere, without those of the C
   env -u LD_LIBRARY_PATH ldd "$@" | sed -n 's/^\t\([^/ ]*\) => \([^(]*\).*/\1 \2/p' | grep -v " $good/" |
     (source "$scripts/system_libraries.bash"; while read -r name path; do is_system_library "$name" || echo "$name $path"; done)
 }
-check_equal "program and plugins find their libraries in the bundle" "" "$(outside "$good/bin/mulligan" "$good"/lib/mulligan/plugins/*.so)"
+check_equal "program and plugins find their libraries in the bundle" "" "$(outside "$good/bin/mulligan" "$good"/lib/mulligan/*/*.so)"
 mv "$good" moved && good=$work/moved
 check_contains "the program runs elsewhere" "Exit codes" "$(env -i "$good/bin/mulligan" --help 2>&1)"
 check_contains "and finds its plugins" "$good/lib/mulligan/plugins" "$(env -i "$good/bin/mulligan" plugins 2>&1)"

@@ -9,13 +9,11 @@
 namespace mulligan::cuda {
 
 std::unique_ptr<Device> make_device(const CudaConfig& config) {
-  const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
-                              : config.emulated_order == "reverse" ? EmulatedOrder::reverse
-                                                                   : EmulatedOrder::interleaved;
   const char* opcodes = std::getenv("MULLIGAN_PTX_OPCODES");
   // PTX, not machine code: the architecture is a virtual one.
   return std::make_unique<ptx::PtxDevice>(
-      order, CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, {}, config.threads}, opcodes ? opcodes : "");
+      emulated_order(config.emulated_order),
+      CompilerOptions{"compute_90a", MULLIGAN_PTX_CACHE, {}, config.threads}, opcodes ? opcodes : "");
 }
 
 }  // namespace mulligan::cuda

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plugins/backends/cuda/compile/kernel_compiler.h"
-#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 #include "tests/ptx/execution.h"
 
 namespace mulligan::ptx {

@@ -1,6 +1,6 @@
 // The narrow seam: all that the cuda backend asks of a machine. Two devices implement it: a GPU
 // through NVIDIA's driver (gpu/), and the emulated one, which runs the same kernel sources on
-// the CPU (emulated/).
+// the CPU (../cuda_emulated).
 //
 // Everything is enqueued on one stream, in the order of the calls; from_device(), synchronize() and await()
 // wait for it. One thread at a time. Every function throws std::runtime_error with one sentence.

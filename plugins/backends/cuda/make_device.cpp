@@ -4,17 +4,20 @@
 #include "plugins/backends/cuda/compile/compile_device.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
 #endif
-#include "plugins/backends/cuda/emulated/emulated_device.h"
 #include "plugins/backends/cuda/plan_device.h"
+#include "plugins/backends/cuda_emulated/open.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 
 std::unique_ptr<Device> make_device(const CudaConfig& config) {
   if (config.device == "emulated") {
-    const EmulatedOrder order = config.emulated_order == "forward"   ? EmulatedOrder::forward
-                                : config.emulated_order == "reverse" ? EmulatedOrder::reverse
-                                                                     : EmulatedOrder::interleaved;
-    return std::make_unique<EmulatedDevice>(order, config.emulated_driver, config.log_launches);
+    const plugins::SharedLibrary library(
+        "The emulated device", {(plugins::own_folder().parent_path() / kEmulatedLibrary).string()},
+        "build the target mulligan_cuda_emulated, or install the library there");
+    decltype(mulligan_emulated_device)* open = library["mulligan_emulated_device"];
+    return std::unique_ptr<Device>(open(sdk::host_services, config.emulated_order.c_str(),
+                                        config.emulated_driver.c_str(), config.log_launches));
   }
   if (config.device == "plan") return std::make_unique<PlanDevice>();
 #ifdef MULLIGAN_HAS_CUDA

@@ -1,7 +1,5 @@
 #include "plugins/backends/cuda/compile/kernel_file_choice.h"
 
-#include <dlfcn.h>
-
 #include <mulligan/plugin.hpp>
 
 #include <cstdlib>
@@ -9,19 +7,12 @@
 #include <stdexcept>
 
 #include "plugins/backends/cuda/compile/cuda_library.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 namespace {
 
 namespace fs = std::filesystem;
-
-// That of this code.
-fs::path library_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&library_folder), &info) == 0 || !info.dli_fname) return {};
-  std::error_code error;
-  return fs::canonical(info.dli_fname, error).parent_path();
-}
 
 int major_of(const std::string& version) {
   return std::atoi(version.c_str());
@@ -47,7 +38,7 @@ std::optional<KernelFile> kernel_file_for(const CompilerOptions& options, const 
   if (path == "none") return std::nullopt;
   const fs::path chosen =
       !path.empty() ? fs::path(path)
-                    : library_folder().parent_path() / "kernels" / (options.architecture + ".kernels");
+                    : plugins::own_folder().parent_path() / "kernels" / (options.architecture + ".kernels");
   if (!fs::exists(chosen)) {
     if (path.empty()) return std::nullopt;
     throw std::runtime_error("backend.kernel_file: there is no file " + path);

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "plugins/backends/cuda/device.h"
-#include "plugins/backends/cuda/emulated/block_runner.h"
-#include "plugins/backends/cuda/emulated/device_memory.h"
-#include "plugins/backends/cuda/emulated/emulated_stream.h"
+#include "plugins/backends/cuda_emulated/block_runner.h"
+#include "plugins/backends/cuda_emulated/device_memory.h"
+#include "plugins/backends/cuda_emulated/emulated_stream.h"
 
 namespace mulligan::cuda {
 

@@ -16,13 +16,20 @@
 #include <vector>
 
 #include "plugins/backends/cuda/device.h"
-#include "plugins/backends/cuda/emulated/stack_notes.h"
-#include "plugins/backends/cuda/emulated/thread_stacks.h"
+#include "plugins/backends/cuda_emulated/stack_notes.h"
+#include "plugins/backends/cuda_emulated/thread_stacks.h"
 
 namespace mulligan::cuda {
 
 // In which order blocks and threads run. A kernel without races gives the same bits in each.
 enum class EmulatedOrder { forward, reverse, interleaved };
+
+// The backend's key emulated_order, one of those words.
+inline EmulatedOrder emulated_order(const std::string& word) {
+  return word == "forward"   ? EmulatedOrder::forward
+         : word == "reverse" ? EmulatedOrder::reverse
+                             : EmulatedOrder::interleaved;
+}
 
 class BlockRunner {
  public:

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/emulated_library.h"
+#include "plugins/backends/cuda_emulated/emulated_library.h"
 
 #include <mulligan/kernel.hpp>
 
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -1,10 +1,10 @@
-#include "plugins/backends/cuda/emulated/thread_stacks.h"
+#include "plugins/backends/cuda_emulated/thread_stacks.h"
 
 #include <sys/mman.h>
 
 #include <new>
 
-#include "plugins/backends/cuda/emulated/stack_notes.h"
+#include "plugins/backends/cuda_emulated/stack_notes.h"
 
 namespace mulligan::cuda {
 namespace {

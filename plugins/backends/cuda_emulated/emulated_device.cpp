@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 #include <unistd.h>
 #include <mulligan/plugin.hpp>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/backends/cuda/emulated/emulated_library.h"
+#include "plugins/backends/cuda_emulated/emulated_library.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/block_runner.h"
+#include "plugins/backends/cuda_emulated/block_runner.h"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/emulated_stream.h"
+#include "plugins/backends/cuda_emulated/emulated_stream.h"
 
 #include <memory>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/device_memory.h"
+#include "plugins/backends/cuda_emulated/device_memory.h"
 
 #include <algorithm>
 #include <cstdlib>

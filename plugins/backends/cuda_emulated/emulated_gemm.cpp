@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/emulated/emulated_library.h"
+#include "plugins/backends/cuda_emulated/emulated_library.h"
 
 #include <mulligan/dtype.hpp>
 #include <mulligan/kernel.hpp>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "plugins/backends/cuda/emulated/emulated_device.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 namespace mulligan::cuda {
 namespace {
