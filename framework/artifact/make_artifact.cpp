@@ -73,14 +73,13 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   quantize.input_rms = [&](const TapPoint& point) { return moments->input_rms(point); };
   quantize.quantizer = &sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
-  QuantizedModel model;
   {
     ProgressPhase phase{.what = "quantising", .unit = "weights"};
     for (const ArtifactPart& part : artifact_parts(config.model))
       phase.total += static_cast<double>(part.type.elements());
     Progress progress(sources.progress, phase);
     quantize.quantized = [&](std::int64_t elements) { progress.advance(static_cast<double>(elements)); };
-    model = quantize_model(config.model, config.quantize->tensors, quantize);
+    made.artifact.tensors = quantize_model(config.model, config.quantize->tensors, quantize);
   }
   made.artifact.configuration = print_for_artifact(loaded);
   made.artifact.evaluation = sources.evaluation;
@@ -89,7 +88,6 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   if (tokenizer.empty() && !config.data.tokenizer.empty()) {
     tokenizer = sha256_hex_of_file(config.data.tokenizer);
   }
-  made.artifact.tensors = std::move(model.tensors);
   made.quantize_seconds = watch.lap();
   const Progress progress(sources.progress, {.what = "compressing", .ticks = true});
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,

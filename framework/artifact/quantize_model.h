@@ -29,17 +29,12 @@ struct QuantizeSources {
   std::function<void(std::int64_t elements)> quantized;
 };
 
-struct QuantizedModel {
-  std::vector<QuantizedTensor> tensors;  // in the order of artifact_parts
-  std::vector<double> squared_error;     // by tensor, as the plugin reports it; 0 for the host's formats
-};
-
-// Quantises every part of the model as the table says; a quantiser that chooses over the whole model is asked
+// Quantises every part of the model as the table says, in the order of artifact_parts; a quantiser that chooses over the whole model is asked
 // before the first tensor which columns to protect, and after the last what to correct. Throws config_error
 // for the table, run_error for weights that are not finite or a quantiser that fails or returns what an
 // artifact cannot hold.
-QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
-                              const QuantizeSources& sources);
+std::vector<QuantizedTensor> quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
+                                            const QuantizeSources& sources);
 
 // The shapes of the parts that the table stores as int, without weights, as Quantizer::extra_bytes wants
 // them. Names point into `parts`.

@@ -9,10 +9,11 @@
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/core/parallel.h"
-#include "framework/plugin/quantizer.h"
 #include "tests/golden/golden_fixture.h"
 #include "tests/golden/golden_model.h"
 #include "tests/support/model_runner.h"
+#include "tests/support/plugins.h"
+#include "tests/support/quantize_matrix.h"
 
 namespace mulligan::gptq_golden_test {
 namespace {
@@ -23,57 +24,30 @@ constexpr double mismatch_share =
     1e-3;  // of codes that may differ by 1 where the Hessian was computed in f32
 constexpr double loss_tolerance = 2e-5;
 
-std::vector<std::int8_t> codes(const GoldenFixture& fixture, const std::string& name) {
-  std::vector<std::int8_t> result;
-  for (const std::uint8_t byte : fixture.bytes(name)) result.push_back(static_cast<std::int8_t>(byte));
-  return result;
-}
-
 // The digits that follow `word` in `name`: 12.85 of "m0.cs12.85.int6" for "cs".
 double number_after(const std::string& name, const std::string& word) {
   return std::stod(name.substr(name.find(word) + word.size()));
 }
 
-void serial_for(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
-                void* context) {
-  body(context, 0, count);
-}
 // Many small pieces, in the wrong order.
 void scattered_for(std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
                    void* context) {
   for (std::int64_t i = count; i-- > 0;) body(context, i, i + 1);
 }
 
-struct MatrixResult {
-  std::vector<std::int8_t> codes;
-  std::vector<float> scales;
-  double squared_error = 0;
-};
-
-MatrixResult quantize_matrix(const GoldenFixture& fixture, const std::string& matrix, const std::string& name,
-                             const std::string& options, decltype(serial_for)* parallel_for) {
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", options);
+QuantizedMatrix quantize(const GoldenFixture& fixture, const std::string& matrix, const std::string& name,
+                         const std::string& options, decltype(&scattered_for) parallel_for = nullptr) {
   const std::vector<float> weight = fixture.floats(matrix + ".W"), hessian = fixture.floats(matrix + ".H");
-  const std::vector<std::int64_t> shape = fixture.shape(matrix + ".W");
-  MatrixResult result{std::vector<std::int8_t>(weight.size()),
-                      std::vector<float>(static_cast<std::size_t>(shape[0])), 0};
-  const mlg_quantize_request request{matrix.c_str(),
-                                     weight.data(),
-                                     hessian.data(),
-                                     shape[0],
-                                     shape[1],
-                                     static_cast<std::int32_t>(number_after(name, ".int")),
-                                     number_after(name, ".cs"),
-                                     parallel_for,
-                                     nullptr,
-                                     nullptr,
-                                     0,
-                                     0,
-                                     0};
-  mlg_quantize_result out{result.codes.data(), result.scales.data(), 0, nullptr};
-  quantizer->quantize(request, out);
-  result.squared_error = out.squared_error;
-  return result;
+  mlg_quantize_request request{};
+  request.name = matrix.c_str();
+  request.weight = weight.data();
+  request.hessian = hessian.data();
+  request.rows = fixture.shape(matrix + ".W")[0];
+  request.columns = fixture.shape(matrix + ".W")[1];
+  request.bits = static_cast<std::int32_t>(number_after(name, ".int"));
+  request.clip_sigmas = number_after(name, ".cs");
+  request.parallel_for = parallel_for;
+  return quantize_matrix(*make_plugin<Quantizer>(PluginKind::quantizer, "gptq", options), request);
 }
 
 TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
@@ -84,8 +58,8 @@ TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
     SCOPED_TRACE(name);
     const std::string matrix = name.substr(0, name.find('.'));
     const std::string block = fmt::format("block = {}", static_cast<int>(number_after(name, ".blk")));
-    const MatrixResult ours = quantize_matrix(fixture, matrix, name, block, serial_for);
-    EXPECT_EQ(ours.codes, codes(fixture, name + ".q"));
+    const QuantizedMatrix ours = quantize(fixture, matrix, name, block);
+    EXPECT_EQ(ours.codes, fixture.codes(name + ".q"));
     EXPECT_EQ(ours.scales, fixture.floats(name + ".scale"));
     EXPECT_NEAR(ours.squared_error, check.at("hess_error").get<double>(),
                 1e-4 * check.at("hess_error").get<double>());
@@ -98,7 +72,7 @@ TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
       EXPECT_EQ(dequantize(tensor), fixture.floats(name + ".deq"));
     }
     // Neither the block nor the way the work is cut changes a bit.
-    const MatrixResult again = quantize_matrix(fixture, matrix, name, "block = 17", scattered_for);
+    const QuantizedMatrix again = quantize(fixture, matrix, name, "block = 17", scattered_for);
     EXPECT_EQ(again.codes, ours.codes);
     EXPECT_EQ(again.scales, ours.scales);
     ++compared;
@@ -109,7 +83,7 @@ TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
 TEST(GptqGolden, GatesAsInt8PerRowAndPassthroughAsFp16) {
   const GoldenFixture fixture("gptq");
   const QuantizedTensor gate = quantize_int8_rows("gate", fixture.shape("gate.W"), fixture.floats("gate.W"));
-  EXPECT_EQ(gate.codes, codes(fixture, "gate.q"));
+  EXPECT_EQ(gate.codes, fixture.codes("gate.q"));
   std::vector<float> scales;
   for (const std::uint16_t bits : gate.scales) scales.push_back(sdk::half_value(bits));
   EXPECT_EQ(scales, fixture.floats("gate.scale"));
@@ -235,9 +209,9 @@ TEST_F(GptqModelGolden, EveryTensorOfTheModel) {
   sources.hessian = [&](const TapPoint& point) { return hessians_.at(point); };
   sources.quantizer = quantizer.get();
   const std::vector<QuantizeTensorRow> rows = table();
-  const QuantizedModel ours = quantize_model(model_, rows, sources);
+  const std::vector<QuantizedTensor> ours = quantize_model(model_, rows, sources);
   std::size_t total = 0, mismatches = 0, plain = 0;
-  for (const QuantizedTensor& tensor : ours.tensors) {
+  for (const QuantizedTensor& tensor : ours) {
     SCOPED_TRACE(tensor.name);
     if (tensor.codes.empty()) {
       EXPECT_EQ(dequantize(tensor), gptq_.floats("model.f16." + tensor.name));
@@ -247,7 +221,7 @@ TEST_F(GptqModelGolden, EveryTensorOfTheModel) {
     std::vector<float> scales;
     for (const std::uint16_t bits : tensor.scales) scales.push_back(sdk::half_value(bits));
     EXPECT_EQ(scales, gptq_.floats("model.scale." + tensor.name));
-    const std::vector<std::int8_t> theirs = codes(gptq_, "model.q." + tensor.name);
+    const std::vector<std::int8_t> theirs = gptq_.codes("model.q." + tensor.name);
     ASSERT_EQ(theirs.size(), tensor.codes.size());
     for (std::size_t i = 0; i < theirs.size(); ++i) {
       EXPECT_LE(std::abs(theirs[i] - tensor.codes[i]), 1);
@@ -286,7 +260,7 @@ TEST_F(GptqModelGolden, LossesAfterDequantisation) {
       std::vector<float> values;
       if (gptq_.has("model.q." + part.name)) {
         tensor.format = TensorFormat::integer;
-        tensor.codes = codes(gptq_, "model.q." + part.name);
+        tensor.codes = gptq_.codes("model.q." + part.name);
         for (const float scale : gptq_.floats("model.scale." + part.name))
           tensor.scales.push_back(sdk::half_bits(scale));
         values = dequantize(tensor);

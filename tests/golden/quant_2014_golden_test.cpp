@@ -22,12 +22,6 @@ constexpr double moments_tolerance = 1e-4;  // of the tensor's largest element; 
 constexpr double mismatch_share = 1e-3;     // of codes next to a rounding boundary, f32 moments
 constexpr double loss_tolerance = 2e-5;
 
-std::vector<std::int8_t> codes(const GoldenFixture& fixture, const std::string& name) {
-  std::vector<std::int8_t> result;
-  for (const std::uint8_t byte : fixture.bytes(name)) result.push_back(static_cast<std::int8_t>(byte));
-  return result;
-}
-
 std::vector<float> values(std::span<const std::uint16_t> halves) {
   std::vector<float> result;
   for (const std::uint16_t bits : halves) result.push_back(sdk::half_value(bits));
@@ -103,7 +97,7 @@ class Quant2014Golden : public testing::Test {
     return rows;
   }
 
-  QuantizedModel quantize(const nlohmann::json& settings) {
+  std::vector<QuantizedTensor> quantize(const nlohmann::json& settings) {
     const bool protects = settings.at("awq_lite_enabled").get<bool>();
     const auto quantizer = make_plugin<Quantizer>(
         PluginKind::quantizer, "gptq",
@@ -170,13 +164,12 @@ TEST_F(Quant2014Golden, MomentsAndInputsOfEveryLayer) {
 TEST_F(Quant2014Golden, ChoicesCodesAndScalesOfEverySetting) {
   calibrate();
   for_settings([&](const std::string& name, const nlohmann::json& settings, const nlohmann::json& result) {
-    const QuantizedModel ours = quantize(settings);
     std::size_t total = 0, mismatches = 0;
-    for (const QuantizedTensor& tensor : ours.tensors) {
+    for (const QuantizedTensor& tensor : quantize(settings)) {
       SCOPED_TRACE(tensor.name);
       const std::string theirs = name + "." + tensor.name;
       if (tensor.name.ends_with(".attn_gate_w") && tensor.format == TensorFormat::integer) {
-        EXPECT_EQ(tensor.codes, codes(fixture_, theirs + ".gq"));
+        EXPECT_EQ(tensor.codes, fixture_.codes(theirs + ".gq"));
         EXPECT_EQ(values(tensor.scales), fixture_.floats(theirs + ".gs"));
         continue;
       }
@@ -194,7 +187,7 @@ TEST_F(Quant2014Golden, ChoicesCodesAndScalesOfEverySetting) {
         EXPECT_EQ(values(fine.scales), fixture_.floats(theirs + ".awqg_s_hi"));
       }
       if (fixture_.has(theirs + ".q")) {
-        const std::vector<std::int8_t> wanted = codes(fixture_, theirs + ".q"), given = all_codes(tensor);
+        const std::vector<std::int8_t> wanted = fixture_.codes(theirs + ".q"), given = all_codes(tensor);
         ASSERT_EQ(given.size(), wanted.size());
         for (std::size_t i = 0; i < wanted.size(); ++i) {
           EXPECT_LE(std::abs(wanted[i] - given[i]), 1);
@@ -221,7 +214,7 @@ TEST_F(Quant2014Golden, CorrectedWeightsAreAsNear) {
   calibrate();
   int compared = 0;
   for_settings([&](const std::string& name, const nlohmann::json& settings, const nlohmann::json&) {
-    for (const QuantizedTensor& tensor : quantize(settings).tensors) {
+    for (const QuantizedTensor& tensor : quantize(settings)) {
       if (!fixture_.has(name + ".deq." + tensor.name)) continue;
       SCOPED_TRACE(tensor.name);
       const auto part = std::ranges::find(parts_, tensor.name, &ArtifactPart::name);
@@ -263,7 +256,7 @@ class GivenWeights {
                            {},
                            {}};
     if (fixture_.has(name + ".gq")) {
-      tensor.codes = codes(fixture_, name + ".gq");
+      tensor.codes = fixture_.codes(name + ".gq");
       tensor.scales = halves(fixture_.floats(name + ".gs"));
       return dequantize(tensor);
     }
@@ -277,7 +270,7 @@ class GivenWeights {
 
  private:
   QuantizedTensor integer(QuantizedTensor tensor, const std::string& name) const {
-    const std::vector<std::int8_t> all = codes(fixture_, name + ".q");
+    const std::vector<std::int8_t> all = fixture_.codes(name + ".q");
     tensor.scales = halves(fixture_.floats(name + ".scale"));
     ProtectedColumns& fine = tensor.protected_columns;
     if (fixture_.has(name + ".awqg_start")) {
@@ -295,8 +288,8 @@ class GivenWeights {
       tensor.correction = {left[1],
                            left[0] * left[1],
                            settings_.at("lqer_asym_group"),
-                           codes(fixture_, name + ".lqA_a"),
-                           codes(fixture_, name + ".lqB_a"),
+                           fixture_.codes(name + ".lqA_a"),
+                           fixture_.codes(name + ".lqB_a"),
                            halves(fixture_.floats(name + ".lqAs_a")),
                            halves(fixture_.floats(name + ".lqBs_a"))};
     }

@@ -12,7 +12,7 @@
 namespace mulligan::quantizer_choices_test {
 namespace {
 
-QuantizedModel quantized(const Quantizer& quantizer, float weight = 1) {
+std::vector<QuantizedTensor> quantized(const Quantizer& quantizer, float weight = 1) {
   const ModelConfig model = small_model(24, 1);
   const std::vector<QuantizeTensorRow> rows{{"tok_emb.weight", TensorFormat::integer, 6, 13, {}},
                                             {"blocks.*.mlp.*.weight", TensorFormat::integer, 6, 13, {}},
@@ -36,9 +36,8 @@ std::unique_ptr<Quantizer> chooser(const std::string& how) {
 }
 
 TEST(QuantizerChoices, ProtectedColumnsAndCorrectionsReachTheArtifact) {
-  const QuantizedModel model = quantized(*chooser("not_at_all"));
   int chosen = 0;
-  for (const QuantizedTensor& tensor : model.tensors) {
+  for (const QuantizedTensor& tensor : quantized(*chooser("not_at_all"))) {
     if (tensor.protected_columns.starts.empty()) continue;
     ++chosen;
     EXPECT_EQ(tensor.protected_columns.starts, std::vector<std::int64_t>{0});
@@ -64,7 +63,7 @@ TEST(QuantizerChoices, WhatCannotBeIsAMistakeOfThePlugin) {
   says("twice", "corrected 'tok_emb.weight' twice");
   says("rank", "with rank 40");
   says("group", "groups of 0");
-  says("scale", "a scale that fp16 does not hold");
+  says("scale", "which fp16 does not hold");
   says("code", "the code 100");
 }
 
