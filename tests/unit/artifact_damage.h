@@ -12,13 +12,6 @@
 
 namespace mulligan {
 
-// Gives changed bytes the checksum that belongs to them, as somebody who forges a file would.
-inline std::string resealed(std::string bytes) {
-  if (bytes.size() < artifact_header_bytes) return bytes;
-  return bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset,
-                       artifact_hash(bytes));
-}
-
 // The file with its manifest edited as text, and everything that depends on it put right.
 inline std::string forged(const std::string& bytes, const std::function<void(std::string&)>& edit) {
   const auto number = [&](std::size_t offset) {
@@ -31,16 +24,8 @@ inline std::string forged(const std::string& bytes, const std::function<void(std
       decompress(Compression::brotli, std::string_view(bytes).substr(artifact_header_bytes, packed),
                  number(artifact_manifest_raw_offset));
   edit(manifest);
-  const std::string repacked = compress(Compression::brotli, manifest);
-  std::string result =
-      bytes.substr(0, artifact_header_bytes) + repacked + bytes.substr(artifact_header_bytes + packed);
-  const auto put = [&](std::size_t offset, std::size_t value) {
-    const auto word = static_cast<std::uint32_t>(value);
-    result.replace(offset, sizeof word, reinterpret_cast<const char*>(&word), sizeof word);
-  };
-  put(artifact_manifest_offset, repacked.size());
-  put(artifact_manifest_raw_offset, manifest.size());
-  return resealed(result);
+  return assembled_artifact(compress(Compression::brotli, manifest), manifest.size(),
+                            std::string_view(bytes).substr(artifact_header_bytes + packed));
 }
 
 // The sentence of the data_error that reading gives.

@@ -192,11 +192,11 @@ TEST(ArtifactFile, TruncationAtEveryByteIsRefused) {
   const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_FALSE(artifact_refusal(bytes.substr(0, length)).empty()) << length;
-    EXPECT_FALSE(artifact_refusal(resealed(bytes.substr(0, length))).empty())
+    EXPECT_FALSE(artifact_refusal(sealed_artifact(bytes.substr(0, length))).empty())
         << length << " with the checksum corrected";
   }
   EXPECT_FALSE(artifact_refusal(bytes + "x").empty());
-  EXPECT_TRUE(contains(artifact_refusal(resealed(bytes + "x")), "after its last part"));
+  EXPECT_TRUE(contains(artifact_refusal(sealed_artifact(bytes + "x")), "after its last part"));
 }
 
 TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
@@ -232,7 +232,7 @@ TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
         if (action == 3) changed.resize(at);
       }
       try {
-        parse_artifact(resealed(changed), "damaged", std::uint64_t{1} << 20);
+        parse_artifact(sealed_artifact(changed), "damaged", std::uint64_t{1} << 20);
         ++accepted;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::bad_data) << error.what();
@@ -289,7 +289,7 @@ TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
   EXPECT_TRUE(contains(artifact_refusal(std::string(200, 'z')), "is not an artifact"));
   std::string newer = serialize_artifact(sample_artifact(), Compression::brotli);
   newer[artifact_version_offset] = 9;
-  EXPECT_TRUE(contains(artifact_refusal(resealed(newer)), "format version 9"));
+  EXPECT_TRUE(contains(artifact_refusal(sealed_artifact(newer)), "format version 9"));
   EXPECT_THROW(read_artifact("/nowhere/at/all.mulligan"), Error);
 }
 
