@@ -51,7 +51,8 @@ void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::strin
 // The matrices of codes that the tensors have in the stream, for the layout "matrices".
 std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind);
 
-// A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason.
+// A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason that reads on from
+// the name of what was read.
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);
 std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
                           std::uint64_t elements);

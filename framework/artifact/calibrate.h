@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/artifact/tensor_map.h"
+#include "framework/artifact/artifact_model.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameter_values.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/artifact/artifact_model.h"
 #include "framework/artifact/quantized_tensor.h"
-#include "framework/artifact/tensor_map.h"
 #include "framework/config/quantize_config.h"
 
 namespace mulligan {

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/artifact/artifact_file.h"
-#include "framework/artifact/tensor_map.h"
+#include "framework/artifact/artifact_model.h"
 #include "framework/config/quantize_config.h"
 
 namespace mulligan {

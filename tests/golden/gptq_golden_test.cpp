@@ -5,7 +5,7 @@
 #include <map>
 #include <mulligan/half.hpp>
 
-#include "framework/artifact/byte_layout.h"
+#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/core/parallel.h"
@@ -107,8 +107,9 @@ TEST(GptqGolden, ByteShuffleOfEveryLengthAndStride) {
     const int stride =
         name.find("stride") == std::string::npos ? 2 : static_cast<int>(number_after(name, "stride"));
     const std::string input = text(shuffle.at("input")), output = text(shuffle.at("output"));
-    EXPECT_EQ(shuffle_bytes(input, stride), output);
-    EXPECT_EQ(unshuffle_bytes(output, stride), input);
+    const StreamKind kind{"scales", stride, 8, {}};
+    EXPECT_EQ(encode_layout(input, kind, "shuffled"), output);
+    EXPECT_EQ(decode_layout(output, kind, "shuffled", 0), input);
     ++compared;
   }
   EXPECT_GT(compared, 0);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/quantize.h"
 #include "framework/core/philox.h"
 #include "tests/support/long_tests.h"
@@ -180,10 +179,11 @@ TEST(ArtifactFile, LargePartsRoundTrip) {
 TEST(ArtifactFile, PackedIntegersRoundTrip) {
   for (int bits = 2; bits <= 8; ++bits) {
     for (const std::int64_t columns : {1, 7, 8, 9, 64}) {
-      const QuantizedTensor tensor = matrix("p", 3, columns, bits);
-      const std::string packed = pack_integers(tensor.codes, bits);
-      EXPECT_EQ(packed.size(), packed_bytes(tensor.codes.size(), bits));
-      EXPECT_EQ(unpack_integers(packed, tensor.codes.size(), bits), tensor.codes);
+      const StreamKind kind{"codes", 1, bits, {}};
+      const std::string codes = stream_part(matrix("p", 3, columns, bits), kind);
+      const std::string packed = encode_layout(codes, kind, "packed");
+      EXPECT_EQ(packed.size(), layout_bytes(codes.size(), kind, "packed"));
+      EXPECT_EQ(decode_layout(packed, kind, "packed", codes.size()), codes);
     }
   }
 }

@@ -12,7 +12,6 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/calibration_rows.h"
 #include "framework/artifact/size_report.h"
-#include "framework/artifact/tensor_map.h"
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
