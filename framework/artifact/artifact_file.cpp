@@ -80,9 +80,9 @@ Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compr
     return stream(encoded.size(), layout, compress(compression, encoded));
   };
   const std::string_view piece = trial_piece(bytes);
-  Stream smallest = in_layout(piece, kind.layouts[0]);
-  for (std::size_t i = 1; i < kind.layouts.size(); ++i) {
-    Stream other = in_layout(piece, kind.layouts[i]);
+  Stream smallest = in_layout(piece, "bytes");
+  if (kind.layout != "bytes") {
+    Stream other = in_layout(piece, kind.layout);
     if (other.compressed.size() < smallest.compressed.size()) smallest = std::move(other);
   }
   if (piece.size() < bytes.size()) return in_layout(bytes, smallest.layout);

@@ -28,22 +28,19 @@ bool has_codes(const QuantizedTensor& tensor) {
 std::vector<StreamKind> all_kinds(CodeStreams streams) {
   std::vector<StreamKind> kinds;
   if (streams != CodeStreams::width) {
-    kinds.push_back({"orders", 2, 16, {"bytes", "shuffled"}});
+    kinds.push_back({"orders", 2, 16, "shuffled"});
     for (int role = 0; role < code_role_count; ++role) {
       const auto word = code_role_word(static_cast<CodeRole>(role));
-      if (has_own_stream(static_cast<CodeRole>(role))) kinds.push_back({std::string(word), 1, 8, {"bytes"}});
+      if (has_own_stream(static_cast<CodeRole>(role))) kinds.push_back({std::string(word)});
     }
   }
-  for (int bits = 2; bits <= 8; ++bits) {
-    std::vector<std::string> layouts{"bytes"};
-    if (bits < 8) layouts.emplace_back("packed");
-    kinds.push_back({fmt::format("codes{}", bits), 1, bits, std::move(layouts), true});
-  }
+  for (int bits = 2; bits <= 8; ++bits)
+    kinds.push_back({fmt::format("codes{}", bits), 1, bits, bits < 8 ? "packed" : "bytes", true});
   for (const char* content : {"protected_codes", "correction_codes"})
-    kinds.push_back({content, 1, 8, {"bytes"}, true});
+    kinds.push_back({content, 1, 8, "bytes", true});
   for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
-    kinds.push_back({content, 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"fp32", 4, 32, {"bytes", "shuffled"}});
+    kinds.push_back({content, 2, 16, "shuffled"});
+  kinds.push_back({"fp32", 4, 32, "shuffled"});
   for (StreamKind& kind : kinds) kind.streams = streams;
   return kinds;
 }

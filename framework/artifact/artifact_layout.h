@@ -32,10 +32,10 @@ std::string artifact_hash(std::string_view bytes);
 // with any bytes, in this order.
 struct StreamKind {
   std::string content;
-  int element_bytes = 1;             // as one byte per code, two per fp16, ...
-  int bits = 8;                      // codes: their width
-  std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
-  bool matrices = false;  // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
+  int element_bytes = 1;         // as one byte per code, two per fp16, ...
+  int bits = 8;                  // codes: their width
+  std::string layout = "bytes";  // the layout that may be smaller than "bytes"
+  bool matrices = false;         // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
   CodeStreams streams =
       CodeStreams::width;  // of the file; int tensors with a role are in its stream, not in codesN
 };

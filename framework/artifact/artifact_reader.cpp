@@ -227,7 +227,7 @@ class ArtifactReader {
                             word_in<Compression>(entry, "compression", "compression"),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
       const bool matrices = kind.matrices && stream.layout == "matrices";
-      if (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
+      if (!matrices && stream.layout != "bytes" && stream.layout != kind.layout) {
         throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
       }
       if (matrices != (stream.compression == Compression::adaptive)) {

@@ -107,7 +107,7 @@ TEST(GptqGolden, ByteShuffleOfEveryLengthAndStride) {
     const int stride =
         name.find("stride") == std::string::npos ? 2 : static_cast<int>(number_after(name, "stride"));
     const std::string input = text(shuffle.at("input")), output = text(shuffle.at("output"));
-    const StreamKind kind{"scales", stride, 8, {}};
+    const StreamKind kind{"scales", stride};
     EXPECT_EQ(encode_layout(input, kind, "shuffled"), output);
     EXPECT_EQ(decode_layout(output, kind, "shuffled", 0), input);
     ++compared;

@@ -179,7 +179,7 @@ TEST(ArtifactFile, LargePartsRoundTrip) {
 TEST(ArtifactFile, PackedIntegersRoundTrip) {
   for (int bits = 2; bits <= 8; ++bits) {
     for (const std::int64_t columns : {1, 7, 8, 9, 64}) {
-      const StreamKind kind{"codes", 1, bits, {}};
+      const StreamKind kind{"codes", 1, bits};
       const std::string codes = stream_part(matrix("p", 3, columns, bits), kind);
       const std::string packed = encode_layout(codes, kind, "packed");
       EXPECT_EQ(packed.size(), layout_bytes(codes.size(), kind, "packed"));
