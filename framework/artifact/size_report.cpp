@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mulligan/half.hpp>
 
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 #include "plugins/quantizers/gptq/low_rank.h"
 #include "tests/golden/golden_fixture.h"
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/core/philox.h"
 #include "tests/support/long_tests.h"
 #include "tests/unit/artifact_damage.h"
