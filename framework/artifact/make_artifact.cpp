@@ -1,5 +1,6 @@
 #include "framework/artifact/make_artifact.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -14,23 +15,9 @@
 namespace mulligan {
 namespace {
 
-class Stopwatch {
- public:
-  explicit Stopwatch(const SecondsClock& clock) : clock_(clock), last_(clock_()) {}
-  // Seconds since the last call.
-  double lap() {
-    const double now = clock_();
-    return now - std::exchange(last_, now);
-  }
-
- private:
-  const SecondsClock& clock_;
-  double last_;
-};
-
-// Second moments over all calibration batches.
+// Second moments over all calibration batches. lap(): seconds since its last call.
 std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSources& sources,
-                                      Stopwatch& watch, MadeArtifact& made) {
+                                      const std::function<double()>& lap, MadeArtifact& made) {
   TensorStore& store = sources.model.store();
   const QuantizeOptions& options = config.quantize->options;
   const CalibrationShape shape{options.calibration_rows, config.train.sequence_length};
@@ -42,7 +29,7 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
   SharedArena arena(store.backend());
   arena.bind({&moments->program()}, store);
   moments->rehearse();
-  made.setup_seconds = watch.lap();
+  made.setup_seconds = lap();
   const std::int64_t batches = options.calibration_batches;
   Progress progress(sources.progress,
                     {.what = "calibrating", .unit = "batches", .total = static_cast<double>(batches)});
@@ -53,7 +40,7 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
     progress.advance();
   }
   store.backend().synchronize();
-  made.calibrate_seconds = watch.lap();
+  made.calibrate_seconds = lap();
   return moments;
 }
 
@@ -62,9 +49,13 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
   const RunConfig& config = loaded.config;
   MadeArtifact made;
-  Stopwatch watch(sources.clock);
+  double last = sources.clock();
+  const auto lap = [&] {
+    const double now = sources.clock();
+    return now - std::exchange(last, now);
+  };
   std::unique_ptr<Calibrator> moments;
-  if (sources.quantizer.needs_hessian()) moments = calibrate(config, sources, watch, made);
+  if (sources.quantizer.needs_hessian()) moments = calibrate(config, sources, lap, made);
   QuantizeSources quantize;
   quantize.weights = [&](const std::string& parameter) {
     return sources.model.store().download_as<float>(master_name(parameter));
@@ -88,11 +79,11 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   if (tokenizer.empty() && !config.data.tokenizer.empty()) {
     tokenizer = sha256_hex_of_file(config.data.tokenizer);
   }
-  made.quantize_seconds = watch.lap();
+  made.quantize_seconds = lap();
   const Progress progress(sources.progress, {.what = "compressing", .ticks = true});
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,
                                   static_cast<int>(config.run.threads), config.quantize->options.streams);
-  made.compress_seconds = watch.lap();
+  made.compress_seconds = lap();
   return made;
 }
 
