@@ -25,10 +25,10 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
                                           options.calibration_shard_stride),
                        shape.row_tokens, config.model.vocabulary,
                        static_cast<std::uint64_t>(config.run.seed));
-  auto moments = std::make_unique<Calibrator>(store, config.model, sources.model.layouts(), shape);
+  auto calibrator = std::make_unique<Calibrator>(store, config.model, sources.model.layouts(), shape);
   SharedArena arena(store.backend());
-  arena.bind({&moments->program()}, store);
-  moments->rehearse();
+  arena.bind({&calibrator->program()}, store);
+  calibrator->rehearse();
   made.setup_seconds = lap();
   const std::int64_t batches = options.calibration_batches;
   Progress progress(sources.progress,
@@ -36,12 +36,12 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
   std::vector<std::int32_t> batch(static_cast<std::size_t>(shape.batch_rows * shape.row_tokens));
   for (std::int64_t i = 0; i < batches; ++i) {
     rows.next(batch);
-    moments->add(batch);
+    calibrator->add(batch);
     progress.advance();
   }
   store.backend().synchronize();
   made.calibrate_seconds = lap();
-  return moments;
+  return calibrator;
 }
 
 }  // namespace
@@ -54,14 +54,13 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
     const double now = sources.clock();
     return now - std::exchange(last, now);
   };
-  std::unique_ptr<Calibrator> moments;
-  if (sources.quantizer.needs_hessian()) moments = calibrate(config, sources, lap, made);
+  std::unique_ptr<Calibrator> calibrator;
+  if (sources.quantizer.needs_hessian()) calibrator = calibrate(config, sources, lap, made);
   QuantizeSources quantize;
   quantize.weights = [&](const std::string& parameter) {
     return sources.model.store().download_as<float>(master_name(parameter));
   };
-  quantize.hessian = [&](const TapPoint& point) { return moments->hessian(point); };
-  quantize.input_rms = [&](const TapPoint& point) { return moments->input_rms(point); };
+  quantize.moments = [&](const TapPoint& point) { return calibrator->moments(point); };
   quantize.quantizer = &sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
   {

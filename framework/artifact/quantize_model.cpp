@@ -248,7 +248,7 @@ class ModelQuantization {
     if (chooses_) {
       for_integer_parts([&](std::size_t i, mlg_quantize_tensor& tensor) {
         tensor.weight = weights_of(parts_[i]).data();
-        if (moments(parts_[i])) tensor.input_rms = input_rms_of(*parts_[i].input).data();
+        if (has_moments(parts_[i])) tensor.input_rms = input_rms_of(*parts_[i].input).data();
       });
       fine = chosen_columns(*sources_.quantizer, integer_);
     }
@@ -290,11 +290,13 @@ class ModelQuantization {
   }
 
   // Whether second moments of what the part is multiplied with are known.
-  bool moments(const ArtifactPart& part) const { return part.input && sources_.quantizer->needs_hessian(); }
+  bool has_moments(const ArtifactPart& part) const {
+    return part.input && sources_.quantizer->needs_hessian();
+  }
 
   const std::vector<float>& input_rms_of(const TapPoint& point) {
     auto [rms, fresh] = input_rms_.try_emplace(point);
-    if (fresh) rms->second = sources_.input_rms(point);
+    if (fresh) rms->second = sources_.moments(point).rms;
     return rms->second;
   }
 
@@ -306,20 +308,17 @@ class ModelQuantization {
     std::vector<std::int8_t> codes(weights.size());
     std::vector<float> scales(static_cast<std::size_t>(rows)),
         fine_scales(fine.starts.empty() ? 0 : scales.size());
-    std::vector<float> hessian, rms;
-    if (moments(part)) {
-      hessian = sources_.hessian(*part.input);
-      if (sources_.input_rms) rms = input_rms_of(*part.input);
-    }
+    InputMoments moments;
+    if (has_moments(part)) moments = sources_.moments(*part.input);
     const mlg_quantize_request request{part.name.c_str(),
                                        weights.data(),
-                                       hessian.empty() ? nullptr : hessian.data(),
+                                       moments.hessian.empty() ? nullptr : moments.hessian.data(),
                                        rows,
                                        columns,
                                        tensor.bits,
                                        row.clip_sigmas,
                                        plugin_parallel_for,
-                                       rms.empty() ? nullptr : rms.data(),
+                                       moments.rms.empty() ? nullptr : moments.rms.data(),
                                        fine.starts.empty() ? nullptr : fine.starts.data(),
                                        static_cast<std::int64_t>(fine.starts.size()),
                                        fine.size,

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/artifact/artifact_model.h"
+#include "framework/artifact/calibrate.h"
 #include "framework/config/quantize_config.h"
 
 namespace mulligan {
@@ -34,10 +34,8 @@ QuantizedTensor store_as(TensorFormat format, std::string name, std::vector<std:
 struct QuantizeSources {
   // f32 elements of a whole parameter, masters or averaged weights.
   std::function<std::vector<float>(const std::string& parameter)> weights;
-  // The second moments of a point's input; may be empty when the quantiser needs none.
-  std::function<std::vector<float>(const TapPoint&)> hessian;
-  // Root mean square of each column of a point's input; empty like hessian.
-  std::function<std::vector<float>(const TapPoint&)> input_rms = {};
+  // May be empty when the quantiser needs no second moments.
+  std::function<InputMoments(const TapPoint&)> moments;
   const Quantizer* quantizer = nullptr;
   int threads = 0;  // 0: all cores
   // Called with the elements of each part that is done; may be empty.

@@ -116,7 +116,7 @@ TEST_F(GptqModelGolden, SecondMomentsOfEveryLayersInput) {
   for (const ArtifactPart& part : parts_) {
     if (!part.input) continue;
     SCOPED_TRACE(part.name);
-    const std::vector<float>& ours = hessians_.at(*part.input);
+    const std::vector<float>& ours = moments_.at(*part.input).hessian;
     const auto columns = static_cast<std::size_t>(part.type.dims[1]);
     if (fixture_.has("model.Hdiag." + part.name)) {
       const std::vector<double> theirs = fixture_.doubles("model.Hdiag." + part.name);

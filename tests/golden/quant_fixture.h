@@ -7,7 +7,6 @@
 #include <map>
 #include <mulligan/half.hpp>
 
-#include "framework/artifact/calibrate.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/plugin/quantizer.h"
 #include "tests/golden/golden_fixture.h"
@@ -63,24 +62,21 @@ class QuantGolden : public testing::Test {
   void calibrate() {
     const std::vector<std::int64_t> shape = fixture_.shape(prefix_ + "calib_tokens");  // [batches, rows, T]
     const std::vector<std::int32_t> tokens = fixture_.ints(prefix_ + "calib_tokens");
-    store_ = std::make_unique<TensorStore>(*backend_);
+    TensorStore store(*backend_);
     const auto layouts = parameter_layouts(model_, MLG_F32);
-    calibrator_ = std::make_unique<Calibrator>(*store_, model_, layouts,
-                                               CalibrationShape{shape[1], shape[2], shape[2] * 2});
+    Calibrator calibrator(store, model_, layouts, {shape[1], shape[2], shape[2] * 2});
     for (const ParameterLayout& layout : layouts) {
       // Calibration goes as far as the final norm: what the head alone reads is not there.
-      if (store_->contains(master_name(layout.spec.name)))
-        store_->upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
+      if (store.contains(master_name(layout.spec.name)))
+        store.upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
     }
     SharedArena arena(*backend_);
-    arena.bind({&calibrator_->program()}, *store_);
+    arena.bind({&calibrator.program()}, store);
     const auto batch = static_cast<std::size_t>(shape[1] * shape[2]);
     for (std::size_t first = 0; first < tokens.size(); first += batch)
-      calibrator_->add(std::span(tokens).subspan(first, batch));
+      calibrator.add(std::span(tokens).subspan(first, batch));
     for (const ArtifactPart& part : parts_) {
-      if (!part.input) continue;
-      hessians_.try_emplace(*part.input, calibrator_->hessian(*part.input));
-      input_rms_.try_emplace(*part.input, calibrator_->input_rms(*part.input));
+      if (part.input) moments_.try_emplace(*part.input, calibrator.moments(*part.input));
     }
   }
 
@@ -90,8 +86,7 @@ class QuantGolden : public testing::Test {
     const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", options);
     QuantizeSources sources;
     sources.weights = [this](const std::string& parameter) { return params_.floats(parameter); };
-    sources.hessian = [this](const TapPoint& point) { return hessians_.at(point); };
-    sources.input_rms = [this](const TapPoint& point) { return input_rms_.at(point); };
+    sources.moments = [this](const TapPoint& point) { return moments_.at(point); };
     sources.quantizer = quantizer.get();
     return quantize_model(model_, rows, sources);
   }
@@ -135,9 +130,7 @@ class QuantGolden : public testing::Test {
   ModelConfig model_;
   std::vector<ArtifactPart> parts_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<TensorStore> store_;
-  std::unique_ptr<Calibrator> calibrator_;
-  std::map<TapPoint, std::vector<float>> hessians_, input_rms_;
+  std::map<TapPoint, InputMoments> moments_;
 };
 
 }  // namespace mulligan
