@@ -98,13 +98,12 @@ class QuantGolden : public testing::Test {
 
   // An int tensor of the part without codes and scales.
   static QuantizedTensor empty_tensor(const ArtifactPart& part) {
-    return {part.name,
-            {part.type.dims.begin(), part.type.dims.begin() + part.type.rank},
-            TensorFormat::integer,
-            8,
-            {},
-            {},
-            {}};
+    QuantizedTensor tensor;
+    tensor.name = part.name;
+    tensor.shape.assign(part.type.dims.begin(), part.type.dims.begin() + part.type.rank);
+    tensor.format = TensorFormat::integer;
+    tensor.bits = 8;
+    return tensor;
   }
 
   static void put(Weights& weights, const ArtifactPart& part, const std::vector<float>& values) {

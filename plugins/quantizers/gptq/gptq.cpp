@@ -74,8 +74,12 @@ Factor factor_of(const sdk::QuantizeRequest& request, const GptqConfig& config) 
     for (std::int64_t j = 0; j < i; ++j) out[j] = h(row, factor.order[static_cast<std::size_t>(j)]);
     out[i] = diagonal[static_cast<std::size_t>(row)];
   }
-  cholesky(factor.lower.data(), n,
-           [&](std::int64_t count, const auto& body) { request.parallel(count, 8, body); });
+  try {
+    cholesky(factor.lower.data(), n,
+             [&](std::int64_t count, const auto& body) { request.parallel(count, 8, body); });
+  } catch (const std::runtime_error& error) {
+    throw sdk::Error("matrix '" + std::string(request.name) + "': " + error.what());
+  }
   factor.is_protected.resize(static_cast<std::size_t>(n));
   for (const std::int64_t start : request.protected_groups()) {
     std::fill_n(factor.is_protected.begin() + start, request.protected_size, true);
@@ -222,11 +226,18 @@ class Gptq : public sdk::ModelQuantizer {
     // Without second moments no column can make up for another.
     if (!request.hessian)
       return round_to_nearest(request, result, [&](const float* row) { return plain_scale(row, request); });
-    try {
-      quantize_with_hessian(request, result);
-    } catch (const std::runtime_error& error) {
-      throw sdk::Error("matrix '" + std::string(request.name) + "': " + error.what());
-    }
+    const Factor factor = factor_of(request, config_);
+    const std::int64_t groups = (request.rows + lane_count - 1) / lane_count;
+    std::vector<double> group_error(static_cast<std::size_t>(groups));
+    request.parallel(groups, 1, [&](std::int64_t begin, std::int64_t end) {
+      RowGroup rows(request, factor, config_.block);
+      for (std::int64_t group = begin; group < end; ++group) {
+        const std::int64_t first = group * lane_count;
+        group_error[static_cast<std::size_t>(group)] =
+            rows.run(first, std::min(lane_count, request.rows - first), result);
+      }
+    });
+    result.squared_error = std::accumulate(group_error.begin(), group_error.end(), 0.0);
   }
 
   void protect(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
@@ -265,21 +276,6 @@ class Gptq : public sdk::ModelQuantizer {
     for (std::int64_t j = 0; j < request.columns; ++j)
       largest = std::max(largest, std::abs(static_cast<double>(row[j])));
     return sdk::round_to_half(largest / request.qmax());
-  }
-
-  void quantize_with_hessian(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) {
-    const Factor factor = factor_of(request, config_);
-    const std::int64_t groups = (request.rows + lane_count - 1) / lane_count;
-    std::vector<double> group_error(static_cast<std::size_t>(groups));
-    request.parallel(groups, 1, [&](std::int64_t begin, std::int64_t end) {
-      RowGroup rows(request, factor, config_.block);
-      for (std::int64_t group = begin; group < end; ++group) {
-        const std::int64_t first = group * lane_count;
-        group_error[static_cast<std::size_t>(group)] =
-            rows.run(first, std::min(lane_count, request.rows - first), result);
-      }
-    });
-    result.squared_error = std::accumulate(group_error.begin(), group_error.end(), 0.0);
   }
 
   GptqConfig config_;
