@@ -8,7 +8,6 @@
 #include <ranges>
 #include <utility>
 
-#include "plugins/quantizers/gptq/dot.h"
 #include "plugins/quantizers/gptq/linear_algebra.h"
 #include "plugins/quantizers/gptq/saliency.h"
 
