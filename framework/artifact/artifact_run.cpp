@@ -233,11 +233,10 @@ std::string missing_scoring_plugin(const LoadedConfig& loaded) {
   return {};
 }
 
-// As write_evaluation_settings() has them, from resolved keys (PluginUse::quantize); empty without a plugin that scores, where only
-// `mulligan ttt` can score. Throws config_error for ttt.on_collapse = "fallback".
+// As write_evaluation_settings() has them, from resolved keys of all plugins that score (PluginUse::quantize). Throws config_error
+// for ttt.on_collapse = "fallback".
 std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& host) {
   const RunConfig& config = loaded.config;
-  if (!missing_scoring_plugin(loaded).empty()) return {};
   config_error_if(
       config.ttt && config.ttt->config.on_collapse == OnCollapse::fallback,
       "ttt.on_collapse = \"fallback\" needs a pass without adapters, which the evaluator of an artifact does not make; "
@@ -314,8 +313,9 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
     require_apart(training.data.train, origin.data.validation);
     overlap = calibration_overlap(config, training, origin.data, log);
   }
-  const std::string evaluation = evaluation_settings_text(loaded, host);
-  if (const std::string missing = missing_scoring_plugin(loaded); !missing.empty()) {
+  const std::string missing = missing_scoring_plugin(loaded);
+  const std::string evaluation = missing.empty() ? evaluation_settings_text(loaded, host) : "";
+  if (!missing.empty()) {
     log.print(
         "warning: there is no plugin '{}', so the artifact carries no evaluation settings; add the folder of "
         "that plugin with --plugin-path.",
