@@ -36,7 +36,7 @@ struct InputMoments {
 class Calibrator {
  public:
   // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and the
-  // moments and must outlive this object. Bind program() (SharedArena) before the first batch.
+  // moments and must outlive this object.
   Calibrator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
              const CalibrationShape& shape);
 
@@ -63,6 +63,7 @@ class Calibrator {
   std::vector<TapPoint> points_;
   std::map<TapPoint, std::int64_t> executions_;  // of a point in one forward pass
   Program program_;
+  SharedArena arena_;
   PackedInputWriter inputs_;
   std::vector<std::int32_t> boundaries_;
   std::int64_t batches_ = 0;

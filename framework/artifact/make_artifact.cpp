@@ -26,8 +26,6 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
                        shape.row_tokens, config.model.vocabulary,
                        static_cast<std::uint64_t>(config.run.seed));
   auto calibrator = std::make_unique<Calibrator>(store, config.model, sources.model.layouts(), shape);
-  SharedArena arena(store.backend());
-  arena.bind({&calibrator->program()}, store);
   calibrator->rehearse();
   made.setup_seconds = lap();
   const std::int64_t batches = options.calibration_batches;

@@ -70,8 +70,6 @@ class QuantGolden : public testing::Test {
       if (store.contains(master_name(layout.spec.name)))
         store.upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
     }
-    SharedArena arena(*backend_);
-    arena.bind({&calibrator.program()}, store);
     const auto batch = static_cast<std::size_t>(shape[1] * shape[2]);
     for (std::size_t first = 0; first < tokens.size(); first += batch)
       calibrator.add(std::span(tokens).subspan(first, batch));
