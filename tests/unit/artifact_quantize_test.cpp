@@ -16,6 +16,7 @@
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
 #include "framework/model/parameters.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
 #include "tests/support/quantize_matrix.h"
 #include "tests/support/scratch_folder.h"
@@ -128,23 +129,25 @@ TEST(Formats, ValuesThatFp16CannotHoldAreRefused) {
   EXPECT_EQ(dequantize(store_as(TensorFormat::fp32, "w", {40}, exact)), exact);
 }
 
-std::vector<float> small_weights(const std::string& parameter) {
-  for (const ParameterSpec& spec : model_parameters(small_model())) {
-    if (spec.name == parameter)
-      return normal_values(static_cast<std::size_t>(spec.type.elements()), parameter);
-  }
-  return {};
+// A weight of kv_bank is `odd`.
+std::vector<QuantizedTensor> quantize_all(const Quantizer& quantizer, const ModelConfig& model,
+                                          const std::vector<QuantizeTensorRow>& rows, float odd = 0) {
+  QuantizeSources sources;
+  sources.weights = [&](const std::string& parameter) {
+    const std::vector<ParameterSpec> specs = model_parameters(model);
+    const auto spec = std::ranges::find(specs, parameter, &ParameterSpec::name);
+    std::vector<float> weights = normal_values(static_cast<std::size_t>(spec->type.elements()), parameter);
+    if (parameter == "kv_bank") weights[3] = odd;
+    return weights;
+  };
+  sources.quantizer = &quantizer;
+  sources.threads = 2;
+  return quantize_model(model, rows, sources);
 }
 
-std::vector<QuantizedTensor> quantize_small(
-    const std::function<std::vector<float>(const std::string&)>& weights = small_weights) {
-  const auto rtn = make_plugin<Quantizer>(PluginKind::quantizer, "rtn");
-  QuantizeSources sources;
-  sources.weights = weights;
-  sources.quantizer = rtn.get();
-  sources.threads = 2;
-  const std::vector<QuantizeTensorRow> rows = record_rows();
-  return quantize_model(small_model(), rows, sources);
+std::vector<QuantizedTensor> quantize_small(float odd = 0) {
+  return quantize_all(*make_plugin<Quantizer>(PluginKind::quantizer, "rtn"), small_model(), record_rows(),
+                      odd);
 }
 
 // A matrix of 4 bits; `moments`: null or the second moments of its columns.
@@ -172,17 +175,68 @@ TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
 }
 
 TEST(Quantizers, BrokenInputsAreNamed) {
-  const auto diverged = [](const std::string& parameter) {
-    std::vector<float> weights = small_weights(parameter);
-    if (parameter == "kv_bank") weights[3] = NAN;
-    return weights;
-  };
-  EXPECT_TRUE(refuses([&] { quantize_small(diverged); }, "blocks.0.attn.c_k.weight"));
-
+  EXPECT_TRUE(refuses([] { quantize_small(NAN); }, "blocks.0.attn.c_k.weight"));
   const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
   const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
   EXPECT_TRUE(refuses([&] { quantize(*quantizer, weights, 2, 2, indefinite.data()); }, "some.matrix",
                       "not positive definite"));
+}
+
+// By the quantiser that chooses over the whole model, wrongly as `how` says.
+std::vector<QuantizedTensor> choose(const std::string& how) {
+  const PluginHandle plugin =
+      test_plugin_host().load(PluginKind::quantizer, "flawed_chooser",
+                              test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
+  return quantize_all(Quantizer(plugin, test_plugin_config(plugin, "how = \"" + how + "\"")),
+                      mulligan::small_model(24, 1),
+                      {row("tok_emb.weight", TensorFormat::integer),
+                       row("blocks.*.mlp.*.weight", TensorFormat::integer), row("*", TensorFormat::fp32)});
+}
+
+TEST(QuantizerChoices, ProtectedColumnsAndCorrectionsReachTheArtifact) {
+  int chosen = 0;
+  for (const QuantizedTensor& tensor : choose("not_at_all")) {
+    if (tensor.protected_columns.starts.empty()) continue;
+    ++chosen;
+    EXPECT_EQ(tensor.protected_columns.starts, std::vector<std::int64_t>{0});
+    EXPECT_EQ(tensor.protected_columns.size, 2);
+    EXPECT_EQ(tensor.correction.rank, 1);
+    // Codes of 1 with scale 1, in the protected columns 1/2, plus 2 from the two factors.
+    const std::vector<float> weights = dequantize(tensor);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      EXPECT_EQ(weights[i], i % static_cast<std::size_t>(tensor.columns()) < 2 ? 4.5F : 5.0F);
+  }
+  EXPECT_EQ(chosen, 1);
+}
+
+TEST(QuantizerChoices, WhatCannotBeIsAMistakeOfThePlugin) {
+  const auto says = [](const char* how, const char* part) {
+    const std::string sentence = sentence_of(ExitCode::run_failed, [&] { choose(how); });
+    EXPECT_TRUE(contains(sentence, part, "mistake of the plugin"));
+  };
+  says("no_tensor", "chose tensor 3 of 3");
+  says("beyond", "protects columns 15 to 17 of 'tok_emb.weight'");
+  says("overlap", "protects columns 1 to 3");
+  says("no_width", "with 9 bits");
+  says("twice", "corrected 'tok_emb.weight' twice");
+  says("rank", "with rank 40");
+  says("group", "groups of 0");
+  says("scale", "which fp16 does not hold");
+  says("code", "the code 100");
+}
+
+// gptq without choices takes none, and needs no weights of the whole model for that.
+TEST(QuantizerChoices, NoneByDefault) {
+  const auto gptq = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.5");
+  EXPECT_TRUE(gptq->chooses());
+  const mlg_quantize_tensor shape{"w", 8192, 512, 7, 14, nullptr, nullptr, nullptr};
+  EXPECT_EQ(gptq->extra_bytes({&shape, 1}), 0);
+  const auto choosing =
+      make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "protected_groups = 1\ncorrected_tensors = 1");
+  // 64 columns of a code more each and a scale; factors at 2 and 4 bits and their scales.
+  const double expected =
+      8192 * (64 * 1.0113 / 8 + 2) + 4 * (8192 * 2 + 512 * 4) / 8.0 + 2 + 2 * 4 * 512 / 64.0;
+  EXPECT_NEAR(choosing->extra_bytes({&shape, 1}), expected, 20);
 }
 
 TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {
