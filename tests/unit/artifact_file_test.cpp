@@ -6,10 +6,13 @@
 
 #include <algorithm>
 
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/compression.h"
 #include "framework/artifact/quantize_model.h"
 #include "framework/core/philox.h"
 #include "tests/support/long_tests.h"
-#include "tests/unit/artifact_damage.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::artifact_file_test {
 namespace {
@@ -98,6 +101,27 @@ Artifact sample_artifact() {
   artifact.tensors.push_back(store_as(TensorFormat::fp32, "full", {9}, normal_weights(9, "full")));
   artifact.tensors.push_back(store_as(TensorFormat::fp16, "scale", {17}, normal_weights(17, "scale")));
   return artifact;
+}
+
+// The file with its manifest edited as text, and everything that depends on it put right.
+std::string forged(const std::string& bytes, const std::function<void(std::string&)>& edit) {
+  const auto number = [&](std::size_t offset) {
+    std::uint32_t value = 0;
+    bytes.copy(reinterpret_cast<char*>(&value), sizeof value, offset);
+    return value;
+  };
+  const std::uint32_t packed = number(artifact_manifest_offset);
+  std::string manifest =
+      decompress(Compression::brotli, std::string_view(bytes).substr(artifact_header_bytes, packed),
+                 number(artifact_manifest_raw_offset));
+  edit(manifest);
+  return assembled_artifact(compress(Compression::brotli, manifest), manifest.size(),
+                            std::string_view(bytes).substr(artifact_header_bytes + packed));
+}
+
+// The sentence of the data_error that reading gives.
+std::string artifact_refusal(const std::string& bytes, std::uint64_t limit = std::uint64_t{1} << 20) {
+  return sentence_of(ExitCode::bad_data, [&] { parse_artifact(bytes, "x.mulligan", limit); });
 }
 
 std::string forged_json(const std::string& bytes, const std::function<void(Json&)>& edit) {
