@@ -80,9 +80,9 @@ Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compr
     return stream(encoded.size(), layout, compress(compression, encoded));
   };
   const std::string_view piece = trial_piece(bytes);
-  Stream smallest = in_layout(piece, kind.layouts[0]);
-  for (std::size_t i = 1; i < kind.layouts.size(); ++i) {
-    Stream other = in_layout(piece, kind.layouts[i]);
+  Stream smallest = in_layout(piece, "bytes");
+  if (kind.layout != "bytes") {
+    Stream other = in_layout(piece, kind.layout);
     if (other.compressed.size() < smallest.compressed.size()) smallest = std::move(other);
   }
   if (piece.size() < bytes.size()) return in_layout(bytes, smallest.layout);
@@ -140,11 +140,6 @@ OrderedJson manifest_of(const Artifact& artifact, std::span<const Stream> stream
   return manifest;
 }
 
-void put_u32(std::string& bytes, std::size_t value) {
-  const auto word = static_cast<std::uint32_t>(value);
-  bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
-}
-
 // Bits that an ideal order-0 coder of bytes needs, each byte of an element coded for itself.
 double entropy_bits(std::string_view bytes, int element_bytes) {
   double bits = 0;
@@ -181,6 +176,25 @@ void share_out(const Artifact& artifact, std::span<const Stream> streams, Artifa
 
 }  // namespace
 
+std::string assembled_artifact(std::string_view packed_manifest, std::size_t manifest_bytes,
+                               std::string_view parts) {
+  std::string bytes(artifact_magic);
+  for (const std::size_t number : {std::size_t{artifact_version}, packed_manifest.size(), manifest_bytes}) {
+    const auto word = static_cast<std::uint32_t>(number);
+    bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+  }
+  bytes.resize(artifact_header_bytes);
+  bytes += packed_manifest;
+  bytes += parts;
+  return sealed_artifact(std::move(bytes));
+}
+
+std::string sealed_artifact(std::string bytes) {
+  if (bytes.size() >= artifact_header_bytes)
+    bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset, artifact_hash(bytes));
+  return bytes;
+}
+
 std::string serialize_artifact(const Artifact& given, Compression compression, ArtifactSizes* sizes,
                                int threads, CodeStreams code_streams) {
   std::optional<Artifact> ordered;
@@ -188,22 +202,13 @@ std::string serialize_artifact(const Artifact& given, Compression compression, A
   const Artifact& artifact = ordered ? *ordered : given;
   const std::vector<Stream> streams = compress_streams(artifact, compression, code_streams, threads);
   const std::string manifest = manifest_of(artifact, streams, code_streams).dump();
-  const std::string packed_manifest = compress(Compression::brotli, manifest);
-
-  std::string bytes(artifact_magic);
-  put_u32(bytes, artifact_version);
-  put_u32(bytes, packed_manifest.size());
-  put_u32(bytes, manifest.size());
-  bytes.append(artifact_header_bytes - bytes.size(), '\0');
-  bytes += packed_manifest;
-  const std::uint64_t overhead = bytes.size();
-  for (const Stream& stream : streams) bytes += stream.compressed;
-  bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset, artifact_hash(bytes));
-
+  std::string parts;
+  for (const Stream& stream : streams) parts += stream.compressed;
+  std::string bytes = assembled_artifact(compress(Compression::brotli, manifest), manifest.size(), parts);
   if (sizes) {
     *sizes = {};
     share_out(artifact, streams, *sizes);
-    sizes->overhead_bytes = overhead;
+    sizes->overhead_bytes = bytes.size() - parts.size();
     sizes->total_bytes = bytes.size();
   }
   return bytes;

@@ -51,11 +51,17 @@ std::string serialize_artifact(const Artifact& artifact, Compression compression
                                ArtifactSizes* sizes = nullptr, int threads = 0,
                                CodeStreams streams = CodeStreams::width);
 
-// The reverse; bit-identical tensors. `origin` names the file in sentences. Whatever the bytes are, the
-// result is an artifact or a data_error: the checksum is compared first, then every size is checked before
-// memory is taken for it. No more than `raw_limit` bytes are decompressed, and no more numbers than files of
-// that length hold (docs/artifact.md). `declared` is called with everything but the numbers before these are
-// unpacked: it throws where the artifact is not the one that the caller wants.
+// A file's bytes from its compressed manifest, the manifest's length before that, and its parts.
+std::string assembled_artifact(std::string_view packed_manifest, std::size_t manifest_bytes,
+                               std::string_view parts);
+// The bytes of a file with their sha256 in its header; fewer than a header stay as they are.
+std::string sealed_artifact(std::string bytes);
+
+// The reverse of serialize_artifact; bit-identical tensors. `origin` names the file in sentences. Whatever the
+// bytes are, the result is an artifact or a data_error: the checksum is compared first, then every size is
+// checked before memory is taken for it. No more than `raw_limit` bytes are decompressed, and no more numbers
+// than files of that length hold (docs/artifact.md). `declared` is called with everything but the numbers
+// before these are unpacked: it throws where the artifact is not the one that the caller wants.
 using DeclaredArtifact = std::function<void(const Artifact& declared)>;
 Artifact parse_artifact(std::string_view bytes, const std::string& origin,
                         std::uint64_t raw_limit = std::uint64_t{4} << 30,

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <stdexcept>
 
-#include "framework/artifact/byte_layout.h"
 #include "framework/artifact/role_streams.h"
 #include "framework/core/sha256.h"
 
@@ -28,22 +28,19 @@ bool has_codes(const QuantizedTensor& tensor) {
 std::vector<StreamKind> all_kinds(CodeStreams streams) {
   std::vector<StreamKind> kinds;
   if (streams != CodeStreams::width) {
-    kinds.push_back({"orders", 2, 16, {"bytes", "shuffled"}});
+    kinds.push_back({"orders", 2, 16, "shuffled"});
     for (int role = 0; role < code_role_count; ++role) {
       const auto word = code_role_word(static_cast<CodeRole>(role));
-      if (has_own_stream(static_cast<CodeRole>(role))) kinds.push_back({std::string(word), 1, 8, {"bytes"}});
+      if (has_own_stream(static_cast<CodeRole>(role))) kinds.push_back({std::string(word)});
     }
   }
-  for (int bits = 2; bits <= 8; ++bits) {
-    std::vector<std::string> layouts{"bytes"};
-    if (bits < 8) layouts.emplace_back("packed");
-    kinds.push_back({fmt::format("codes{}", bits), 1, bits, std::move(layouts), true});
-  }
+  for (int bits = 2; bits <= 8; ++bits)
+    kinds.push_back({fmt::format("codes{}", bits), 1, bits, bits < 8 ? "packed" : "bytes", true});
   for (const char* content : {"protected_codes", "correction_codes"})
-    kinds.push_back({content, 1, 8, {"bytes"}, true});
+    kinds.push_back({content, 1, 8, "bytes", true});
   for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
-    kinds.push_back({content, 2, 16, {"bytes", "shuffled"}});
-  kinds.push_back({"fp32", 4, 32, {"bytes", "shuffled"}});
+    kinds.push_back({content, 2, 16, "shuffled"});
+  kinds.push_back({"fp32", 4, 32, "shuffled"});
   for (StreamKind& kind : kinds) kind.streams = streams;
   return kinds;
 }
@@ -153,20 +150,102 @@ std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors
   return matrices;
 }
 
-std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout) {
-  if (layout == "packed") {
-    return pack_integers({reinterpret_cast<const std::int8_t*>(bytes.data()), bytes.size()}, kind.bits);
+namespace {
+
+constexpr std::string_view shuffle_mark = "BSHF";
+
+// The mark, the stride as a byte, then the bytes at 0, s, 2s, ..., those at 1, s+1, ..., and so on: equal places of
+// neighbouring elements come together. What is shorter than the stride stays as it is, without the mark. (The
+// format of the record's script.) stride: 1 to 255.
+std::string shuffle_bytes(std::string_view bytes, int stride) {
+  const auto step = static_cast<std::size_t>(stride);
+  if (bytes.size() < step) return std::string(bytes);
+  std::string out(shuffle_mark);
+  out.reserve(bytes.size() + shuffle_mark.size() + 1);
+  out += static_cast<char>(stride);
+  for (std::size_t phase = 0; phase < step; ++phase) {
+    for (std::size_t i = phase; i < bytes.size(); i += step) out += bytes[i];
   }
+  return out;
+}
+
+std::string unshuffle_bytes(std::string_view shuffled, int stride) {
+  const auto step = static_cast<std::size_t>(stride);
+  if (shuffled.size() < step) return std::string(shuffled);
+  if (!shuffled.starts_with(shuffle_mark) || shuffled.size() < shuffle_mark.size() + 1 + step ||
+      static_cast<unsigned char>(shuffled[shuffle_mark.size()]) != step) {
+    throw std::runtime_error(fmt::format("has no byte-shuffle mark of stride {}", stride));
+  }
+  shuffled.remove_prefix(shuffle_mark.size() + 1);
+  std::string out(shuffled.size(), '\0');
+  std::size_t next = 0;
+  for (std::size_t phase = 0; phase < step; ++phase) {
+    for (std::size_t i = phase; i < out.size(); i += step) out[i] = shuffled[next++];
+  }
+  return out;
+}
+
+std::uint64_t packed_bytes(std::uint64_t count, int bits) {
+  const auto width = static_cast<std::uint64_t>(bits);
+  return count / 8 * width + (count % 8 * width + 7) / 8;
+}
+
+// Codes of `bits` bits (2 to 8) in two's complement, one after the other, the lowest bit first; the last byte is
+// filled with zeros. A code must lie in [-2^(bits-1), 2^(bits-1)).
+std::string pack_codes(std::string_view codes, int bits) {
+  std::string out;
+  out.reserve(static_cast<std::size_t>(packed_bytes(codes.size(), bits)));
+  const unsigned mask = (1U << bits) - 1U;
+  unsigned pending = 0;
+  int filled = 0;
+  for (const char code : codes) {
+    pending |= (static_cast<unsigned>(code) & mask) << filled;
+    filled += bits;
+    for (; filled >= 8; filled -= 8) {
+      out += static_cast<char>(pending & 0xFFU);
+      pending >>= 8;
+    }
+  }
+  if (filled > 0) out += static_cast<char>(pending & 0xFFU);
+  return out;
+}
+
+std::string unpack_codes(std::string_view packed, std::uint64_t count, int bits) {
+  if (packed.size() != packed_bytes(count, bits)) {
+    throw std::runtime_error(fmt::format("has {} bytes where {} integers of {} bits take {}", packed.size(),
+                                         count, bits, packed_bytes(count, bits)));
+  }
+  std::string codes;
+  codes.reserve(count);
+  const unsigned mask = (1U << bits) - 1U;
+  const unsigned sign = 1U << (bits - 1);
+  unsigned pending = 0;
+  int filled = 0;
+  std::size_t next = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (filled < bits) {
+      pending |= static_cast<unsigned>(static_cast<unsigned char>(packed[next++])) << filled;
+      filled += 8;
+    }
+    const unsigned value = pending & mask;
+    codes += static_cast<char>(static_cast<int>(value ^ sign) - static_cast<int>(sign));
+    pending >>= bits;
+    filled -= bits;
+  }
+  return codes;
+}
+
+}  // namespace
+
+std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout) {
+  if (layout == "packed") return pack_codes(bytes, kind.bits);
   if (layout == "shuffled") return shuffle_bytes(bytes, kind.element_bytes);
   return std::string(bytes);
 }
 
 std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
                           std::uint64_t elements) {
-  if (layout == "packed") {
-    const std::vector<std::int8_t> codes = unpack_integers(encoded, elements, kind.bits);
-    return {reinterpret_cast<const char*>(codes.data()), codes.size()};
-  }
+  if (layout == "packed") return unpack_codes(encoded, elements, kind.bits);
   if (layout == "shuffled") return unshuffle_bytes(encoded, kind.element_bytes);
   return encoded;
 }

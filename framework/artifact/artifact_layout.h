@@ -32,10 +32,10 @@ std::string artifact_hash(std::string_view bytes);
 // with any bytes, in this order.
 struct StreamKind {
   std::string content;
-  int element_bytes = 1;             // as one byte per code, two per fp16, ...
-  int bits = 8;                      // codes: their width
-  std::vector<std::string> layouts;  // tried in this order; the first of the smallest is kept
-  bool matrices = false;  // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
+  int element_bytes = 1;         // as one byte per code, two per fp16, ...
+  int bits = 8;                  // codes: their width
+  std::string layout = "bytes";  // the layout that may be smaller than "bytes"
+  bool matrices = false;         // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
   CodeStreams streams =
       CodeStreams::width;  // of the file; int tensors with a role are in its stream, not in codesN
 };
@@ -51,7 +51,8 @@ void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::strin
 // The matrices of codes that the tensors have in the stream, for the layout "matrices".
 std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind);
 
-// A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason.
+// A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason that reads on from
+// the name of what was read.
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);
 std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
                           std::uint64_t elements);

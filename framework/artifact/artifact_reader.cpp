@@ -201,9 +201,8 @@ class ArtifactReader {
     const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
     const std::uint64_t rank = number_of(entry, "rank");
     const std::uint64_t left = number_of(entry, "left_group"), right = number_of(entry, "right_group");
-    constexpr std::uint64_t largest_group = most_elements;
     if (rank < 1 || rank > static_cast<std::uint64_t>(std::min(rows, columns)) || left < 1 || right < 1 ||
-        left > largest_group || right > largest_group) {
+        left > most_elements || right > most_elements) {
       throw bad("has a correction of the tensor '{}' that cannot be", tensor.name);
     }
     tensor.correction.rank = static_cast<std::int64_t>(rank);
@@ -227,7 +226,7 @@ class ArtifactReader {
                             word_in<Compression>(entry, "compression", "compression"),
                             number_of(entry, "raw_bytes"), number_of(entry, "bytes")};
       const bool matrices = kind.matrices && stream.layout == "matrices";
-      if (!matrices && std::ranges::find(kind.layouts, stream.layout) == kind.layouts.end()) {
+      if (!matrices && stream.layout != "bytes" && stream.layout != kind.layout) {
         throw bad("has a part '{}' in the unknown layout '{}'", kind.content, stream.layout);
       }
       if (matrices != (stream.compression == Compression::adaptive)) {

@@ -44,10 +44,13 @@ PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
   return load_plugin(host, MLG_QUANTIZER, loaded.config.quantize->table);
 }
 
-// The library that a table of the configuration means; empty: none is found.
-fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
-  const fs::path named = ref.table->path;
-  return named.empty() ? host.locate(static_cast<PluginKind>(ref.kind), ref.table->plugin) : named;
+// The tables of the plugins that score an artifact; those of test-time training where it is configured.
+std::vector<PluginTableRef> scoring_tables(const RunConfig& config) {
+  std::vector<PluginTableRef> tables = plugin_tables(config);
+  std::erase_if(tables, [](const PluginTableRef& ref) {
+    return ref.table->section != "backend" && !ref.table->section.starts_with("ttt.");
+  });
+  return tables;
 }
 
 }  // namespace
@@ -62,14 +65,13 @@ ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
     code.plugins.insert("sampled_documents");
   if (loaded.config.quantize && loaded.config.quantize->options.compression == Compression::zlib)
     code.plugins.insert("zlib");
-  const std::vector<const PluginTable*> scoring = scoring_tables(loaded.config);
-  for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
-    if (std::ranges::find(scoring, ref.table) == scoring.end()) continue;
-    const fs::path library = library_of(ref, host);
+  for (const auto& [kind, table] : scoring_tables(loaded.config)) {
+    const fs::path library = table->path.empty() ? host.locate(static_cast<PluginKind>(kind), table->plugin)
+                                                 : fs::path(table->path);
     if (!library.empty() && is_own_plugin(library)) {
       code.own_files.insert(library);
     } else {
-      code.plugins.insert(ref.table->plugin);
+      code.plugins.insert(table->plugin);
     }
   }
   for (const KernelRow& row : loaded.config.kernels) code.own_files.insert(row.path);
@@ -96,15 +98,6 @@ void require_built_from(const LedgerConfig& ledger, const fs::path& tree, const 
       tree.string());
 }
 
-CodeSize evaluation_code(const fs::path& tree, const ScoringCode& scoring) {
-  const EvaluationSource source = evaluation_source(tree, scoring.plugins);
-  CodeSize code{packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size(),
-                fmt::format("{} files", source.size())};
-  for (const fs::path& file : scoring.own_files)
-    code.parts += fmt::format(", {} (own file)", file.filename().string());
-  return code;
-}
-
 // The tree whose code is counted: the one that is named, else the current folder; empty: neither is one.
 fs::path source_tree(const fs::path& named) {
   const bool here = named.empty() && fs::is_directory("framework") && fs::is_directory("plugins");
@@ -118,7 +111,12 @@ CodeSize count_code(const LoadedConfig& loaded, PluginHost& host, const Quantize
   const ScoringCode scoring = scoring_code(loaded, host);
   require_built_from(loaded.config.ledger, tree, options.built_from);
   try {
-    return evaluation_code(tree, scoring);
+    const EvaluationSource source = evaluation_source(tree, scoring.plugins);
+    CodeSize code{packed_evaluation(tree, source).bytes() + packed_own_files(scoring).size(),
+                  fmt::format("{} files", source.size())};
+    for (const fs::path& file : scoring.own_files)
+      code.parts += fmt::format(", {} (own file)", file.filename().string());
+    return code;
   } catch (const Error&) {
     if (loaded.config.ledger.rules == LedgerRules::strict) throw;
     return {};
@@ -229,17 +227,16 @@ void add_adaptation(const LoadedConfig& loaded, PluginHost& host, EvaluationSett
 
 // The first plugin that scores and that resolve_run_plugins did not find. Empty: all were found.
 std::string missing_scoring_plugin(const LoadedConfig& loaded) {
-  for (const PluginTable* table : scoring_tables(loaded.config)) {
-    if (!loaded.plugins.contains(table->section)) return table->plugin;
+  for (const PluginTableRef& ref : scoring_tables(loaded.config)) {
+    if (!loaded.plugins.contains(ref.table->section)) return ref.table->plugin;
   }
   return {};
 }
 
-// As write_evaluation_settings() has them, from resolved keys (PluginUse::quantize); empty without a plugin that scores, where only
-// `mulligan ttt` can score. Throws config_error for ttt.on_collapse = "fallback".
+// As write_evaluation_settings() has them, from resolved keys of all plugins that score (PluginUse::quantize). Throws config_error
+// for ttt.on_collapse = "fallback".
 std::string evaluation_settings_text(const LoadedConfig& loaded, PluginHost& host) {
   const RunConfig& config = loaded.config;
-  if (!missing_scoring_plugin(loaded).empty()) return {};
   config_error_if(
       config.ttt && config.ttt->config.on_collapse == OnCollapse::fallback,
       "ttt.on_collapse = \"fallback\" needs a pass without adapters, which the evaluator of an artifact does not make; "
@@ -316,8 +313,9 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
     require_apart(training.data.train, origin.data.validation);
     overlap = calibration_overlap(config, training, origin.data, log);
   }
-  const std::string evaluation = evaluation_settings_text(loaded, host);
-  if (const std::string missing = missing_scoring_plugin(loaded); !missing.empty()) {
+  const std::string missing = missing_scoring_plugin(loaded);
+  const std::string evaluation = missing.empty() ? evaluation_settings_text(loaded, host) : "";
+  if (!missing.empty()) {
     log.print(
         "warning: there is no plugin '{}', so the artifact carries no evaluation settings; add the folder of "
         "that plugin with --plugin-path.",
@@ -338,8 +336,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, origin.data, &log});
   made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
-  const std::vector<double> predicted =
-      predict_sizes(artifact_parts(config.model), quantize.tensors, quantize.options.compression);
+  const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize);
   log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
@@ -369,11 +366,11 @@ std::string predict_artifact(LoadedConfig& loaded, PluginHost& host, const Quant
 PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::path& source) {
   const QuantizeConfig& quantize = require_quantize(loaded);
   resolve_run_plugins(loaded, host, PluginUse::quantize);
-  const std::vector<ArtifactPart> parts = artifact_parts(loaded.config.model);
-  PredictedBytes predicted{predicted_model_bytes(parts, quantize), {}};
-  const fs::path tree = source_tree(source);
-  if (!tree.empty()) predicted.code = evaluation_code(tree, scoring_code(loaded, host)).bytes;
-  return predicted;
+  QuantizeRunOptions options;
+  options.count_code = true;
+  options.source = source;
+  return {predicted_model_bytes(artifact_parts(loaded.config.model), quantize),
+          count_code(loaded, host, options).bytes};
 }
 
 OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides,

@@ -61,8 +61,10 @@ Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
       shape_(shape),
       points_(tap_points(model)),
       program_(store.backend(), build(model, layouts), "calibrate"),
+      arena_(store.backend()),
       inputs_(prefix, rows_per_pass() * shape.row_tokens) {
   store_.create_externals(program_.graph());
+  arena_.bind({&program_}, store_);
   inputs_.upload_rope(store_, model, shape_.row_tokens);
   for (std::int64_t row = 0; row <= rows_per_pass(); ++row) {
     boundaries_.push_back(static_cast<std::int32_t>(row * shape_.row_tokens));
@@ -114,23 +116,17 @@ void Calibrator::add(std::span<const std::int32_t> tokens) {
   ++batches_;
 }
 
-std::vector<float> Calibrator::hessian(const TapPoint& point) const {
+InputMoments Calibrator::moments(const TapPoint& point) const {
   if (batches_ == 0) throw std::logic_error("Calibrator: no batch was added");
-  std::vector<float> moments = store_.download_as<float>(moment_name(point));
+  InputMoments moments{store_.download_as<float>(moment_name(point)), {}};
   const auto count = static_cast<double>(batches_);
-  for (float& value : moments) value = static_cast<float>(value / count);
-  return moments;
-}
-
-std::vector<float> Calibrator::input_rms(const TapPoint& point) const {
-  const std::vector<float> moments = hessian(point);
-  const auto columns = static_cast<std::size_t>(std::llround(std::sqrt(static_cast<double>(moments.size()))));
+  for (float& value : moments.hessian) value = static_cast<float>(value / count);
+  const std::size_t elements = moments.hessian.size();
+  const auto columns = static_cast<std::size_t>(std::llround(std::sqrt(static_cast<double>(elements))));
   const auto rows = static_cast<double>(executions_.at(point) * shape_.batch_rows * shape_.row_tokens);
-  std::vector<float> rms;
-  for (std::size_t i = 0; i < columns; ++i) {
-    rms.push_back(static_cast<float>(std::sqrt(static_cast<double>(moments[i * columns + i]) / rows)));
-  }
-  return rms;
+  for (std::size_t i = 0; i < elements; i += columns + 1)
+    moments.rms.push_back(static_cast<float>(std::sqrt(static_cast<double>(moments.hessian[i]) / rows)));
+  return moments;
 }
 
 void Calibrator::reset() {

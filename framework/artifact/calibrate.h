@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/artifact/tensor_map.h"
+#include "framework/artifact/artifact_model.h"
 #include "framework/graph/program.h"
 #include "framework/model/packed_inputs.h"
 #include "framework/model/parameter_values.h"
@@ -22,13 +22,21 @@ struct CalibrationShape {
   std::int64_t pass_tokens = 32768;
 };
 
-// H = X^T X of every tap point, in f32 on the backend, summed over the batches and over repeated executions
-// of a looped layer, and divided by the number of batches alone. X is in the compute dtype. Recurrent
-// models run looped.
+// Of X, what the linear layers of a tap point read. X is in the compute dtype.
+struct InputMoments {
+  // [columns, columns] f32: X^T X, summed over the batches and over repeated executions of a looped layer, and
+  // divided by the number of batches alone.
+  std::vector<float> hessian;
+  // [columns]: root mean square of each column over all rows of all batches and executions; the square root of
+  // the diagonal over rows in place of batches.
+  std::vector<float> rms;
+};
+
+// The moments of every tap point, summed in f32 on the backend. Recurrent models run looped.
 class Calibrator {
  public:
   // Builds the program; parameters are read from `store` as `layouts` say. `store` gets the inputs and the
-  // moments and must outlive this object. Bind program() (SharedArena) before the first batch.
+  // moments and must outlive this object.
   Calibrator(TensorStore& store, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
              const CalibrationShape& shape);
 
@@ -42,11 +50,8 @@ class Calibrator {
   // One batch: batch_rows * row_tokens tokens, row after row.
   void add(std::span<const std::int32_t> tokens);
 
-  // [columns, columns] f32. Waits for the backend. Throws std::logic_error before the first batch.
-  std::vector<float> hessian(const TapPoint& point) const;
-  // [columns]: root mean square of each column of X over all rows of all batches and executions; the square
-  // root of H's diagonal over rows in place of batches. Throws like hessian.
-  std::vector<float> input_rms(const TapPoint& point) const;
+  // Waits for the backend. Throws std::logic_error before the first batch.
+  InputMoments moments(const TapPoint& point) const;
 
  private:
   // Frees nothing, but starts anew with zero moments.
@@ -58,6 +63,7 @@ class Calibrator {
   std::vector<TapPoint> points_;
   std::map<TapPoint, std::int64_t> executions_;  // of a point in one forward pass
   Program program_;
+  SharedArena arena_;
   PackedInputWriter inputs_;
   std::vector<std::int32_t> boundaries_;
   std::int64_t batches_ = 0;

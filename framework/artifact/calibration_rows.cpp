@@ -1,6 +1,8 @@
 #include "framework/artifact/calibration_rows.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
@@ -34,22 +36,18 @@ CalibrationRows::CalibrationRows(const std::vector<std::filesystem::path>& shard
       "none of the {} training shards holds {} tokens, one row of calibration; prepare more text or "
       "shorten train.sequence_length",
       shards.size(), row_tokens);
+  order_.resize(static_cast<std::size_t>(count_));
 }
 
-// Fisher-Yates, of which only the places that were touched are kept.
+// Fisher-Yates, a step for each row.
 std::int64_t CalibrationRows::draw() {
   const std::int64_t place = drawn_ % count_;
-  if (place == 0) moved_.clear();
-  const PhiloxStream order(seed_, "calibration/order");
-  const std::int64_t other =
-      place + static_cast<std::int64_t>(order.uniform(static_cast<std::uint64_t>(drawn_++)) *
-                                        static_cast<double>(count_ - place));
-  const auto at = [&](std::int64_t index) {
-    const auto found = moved_.find(index);
-    return found == moved_.end() ? index : found->second;
-  };
-  const std::int64_t row = at(other);
-  moved_[other] = at(place);
+  if (place == 0) std::iota(order_.begin(), order_.end(), std::int64_t{0});
+  const PhiloxStream draws(seed_, "calibration/order");
+  const auto other = static_cast<std::int64_t>(draws.uniform(static_cast<std::uint64_t>(drawn_++)) *
+                                               static_cast<double>(count_ - place));
+  std::int64_t& row = order_[static_cast<std::size_t>(place)];
+  std::swap(row, order_[static_cast<std::size_t>(place + other)]);
   return row;
 }
 

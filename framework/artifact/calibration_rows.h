@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/data/shard.h"
@@ -45,8 +44,7 @@ class CalibrationRows {
   std::vector<Source> sources_;
   std::int64_t count_ = 0;
   std::int64_t drawn_ = 0;
-  // of the shuffle: what stands at a place that was swapped
-  std::unordered_map<std::int64_t, std::int64_t> moved_;
+  std::vector<std::int64_t> order_;  // of the rows in this pass, as far as they are drawn
 };
 
 }  // namespace mulligan

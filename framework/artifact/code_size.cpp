@@ -55,7 +55,7 @@ std::string kept_bytes(const std::string& key, const fs::path& folder,
 }
 
 std::string compress_once(std::string_view contents, const fs::path& folder) {
-  return kept_bytes(sha256_hex(fmt::format("{} {}", brotli_version(), sha256_hex(contents))), folder,
+  return kept_bytes("brotli_" + sha256_hex(contents), folder,
                     [&] { return compress(Compression::brotli, contents); });
 }
 

@@ -55,12 +55,6 @@ std::runtime_error too_much(std::uint64_t most) {
 
 }  // namespace
 
-std::string brotli_version() {
-  const std::uint32_t version = BrotliEncoderVersion();
-  return fmt::format("brotli {}.{}.{} quality {} window {}", version >> 24, version >> 12 & 0xFFF,
-                     version & 0xFFF, BROTLI_MAX_QUALITY, BROTLI_MAX_WINDOW_BITS);
-}
-
 std::string compress(Compression compression, std::string_view bytes) {
   return compression == Compression::zlib ? compress_zlib(bytes) : compress_brotli(bytes);
 }

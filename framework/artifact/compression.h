@@ -13,9 +13,6 @@ namespace mulligan {
 // Depends on the bytes and the library's version only. Throws run_error when the library fails.
 std::string compress(Compression compression, std::string_view bytes);
 
-// Brotli's version and setting, such as "brotli 1.0.9 quality 11 window 24".
-std::string brotli_version();
-
 // The bytes that were compressed. `raw_bytes` is their number as the file declares it: memory is taken as
 // output comes, so a false declaration costs no more than the output there is. Throws std::runtime_error
 // with a reason ("is corrupt", "holds more than the 12 bytes declared") that reads on from the name of

@@ -104,16 +104,6 @@ std::string gzip(const std::string& text) {
 
 }  // namespace
 
-std::vector<const PluginTable*> scoring_tables(const RunConfig& config) {
-  std::vector<const PluginTable*> tables{&config.backend};
-  if (!config.ttt) return tables;
-  tables.insert(tables.end(), {&config.ttt->adapters, &config.ttt->optimizer});
-  for (const auto* table : {&config.ttt->transform, &config.ttt->base, &config.ttt->base_optimizer}) {
-    if (*table) tables.push_back(&**table);
-  }
-  return tables;
-}
-
 EvaluationSource evaluation_source(const fs::path& root, const std::set<std::string>& parts) {
   require_source_tree(root);
   const auto listed = listed_sources(root);

@@ -9,17 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "framework/config/run_config.h"
-
 namespace mulligan {
 
 // Of a source tree: the files that launch/evaluator/sources.txt names for every evaluation and under headings whose words are
 // all among the named parts, all that these include, and the CMakeLists.txt that builds mulligan_evaluate from them. Ascending,
 // relative to the root.
 using EvaluationSource = std::vector<std::filesystem::path>;
-
-// The tables of the plugins that score an artifact; those of test-time training where it is configured.
-std::vector<const PluginTable*> scoring_tables(const RunConfig& config);
 
 // parts: the model's family and plugins ("cuda", "record", "doc_lora"). A plugin without a heading stands for its whole folder.
 // Throws data_error when `root` holds no source tree, for a plugin that is none of the tree's, and for an included file that

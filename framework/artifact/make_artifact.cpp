@@ -1,5 +1,6 @@
 #include "framework/artifact/make_artifact.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -14,23 +15,9 @@
 namespace mulligan {
 namespace {
 
-class Stopwatch {
- public:
-  explicit Stopwatch(const SecondsClock& clock) : clock_(clock), last_(clock_()) {}
-  // Seconds since the last call.
-  double lap() {
-    const double now = clock_();
-    return now - std::exchange(last_, now);
-  }
-
- private:
-  const SecondsClock& clock_;
-  double last_;
-};
-
-// Second moments over all calibration batches.
+// Second moments over all calibration batches. lap(): seconds since its last call.
 std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSources& sources,
-                                      Stopwatch& watch, MadeArtifact& made) {
+                                      const std::function<double()>& lap, MadeArtifact& made) {
   TensorStore& store = sources.model.store();
   const QuantizeOptions& options = config.quantize->options;
   const CalibrationShape shape{options.calibration_rows, config.train.sequence_length};
@@ -38,23 +25,21 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
                                           options.calibration_shard_stride),
                        shape.row_tokens, config.model.vocabulary,
                        static_cast<std::uint64_t>(config.run.seed));
-  auto moments = std::make_unique<Calibrator>(store, config.model, sources.model.layouts(), shape);
-  SharedArena arena(store.backend());
-  arena.bind({&moments->program()}, store);
-  moments->rehearse();
-  made.setup_seconds = watch.lap();
+  auto calibrator = std::make_unique<Calibrator>(store, config.model, sources.model.layouts(), shape);
+  calibrator->rehearse();
+  made.setup_seconds = lap();
   const std::int64_t batches = options.calibration_batches;
   Progress progress(sources.progress,
                     {.what = "calibrating", .unit = "batches", .total = static_cast<double>(batches)});
   std::vector<std::int32_t> batch(static_cast<std::size_t>(shape.batch_rows * shape.row_tokens));
   for (std::int64_t i = 0; i < batches; ++i) {
     rows.next(batch);
-    moments->add(batch);
+    calibrator->add(batch);
     progress.advance();
   }
   store.backend().synchronize();
-  made.calibrate_seconds = watch.lap();
-  return moments;
+  made.calibrate_seconds = lap();
+  return calibrator;
 }
 
 }  // namespace
@@ -62,25 +47,27 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
 MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& sources) {
   const RunConfig& config = loaded.config;
   MadeArtifact made;
-  Stopwatch watch(sources.clock);
-  std::unique_ptr<Calibrator> moments;
-  if (sources.quantizer.needs_hessian()) moments = calibrate(config, sources, watch, made);
+  double last = sources.clock();
+  const auto lap = [&] {
+    const double now = sources.clock();
+    return now - std::exchange(last, now);
+  };
+  std::unique_ptr<Calibrator> calibrator;
+  if (sources.quantizer.needs_hessian()) calibrator = calibrate(config, sources, lap, made);
   QuantizeSources quantize;
   quantize.weights = [&](const std::string& parameter) {
     return sources.model.store().download_as<float>(master_name(parameter));
   };
-  quantize.hessian = [&](const TapPoint& point) { return moments->hessian(point); };
-  quantize.input_rms = [&](const TapPoint& point) { return moments->input_rms(point); };
+  quantize.moments = [&](const TapPoint& point) { return calibrator->moments(point); };
   quantize.quantizer = &sources.quantizer;
   quantize.threads = static_cast<int>(config.run.threads);
-  QuantizedModel model;
   {
     ProgressPhase phase{.what = "quantising", .unit = "weights"};
     for (const ArtifactPart& part : artifact_parts(config.model))
       phase.total += static_cast<double>(part.type.elements());
     Progress progress(sources.progress, phase);
     quantize.quantized = [&](std::int64_t elements) { progress.advance(static_cast<double>(elements)); };
-    model = quantize_model(config.model, config.quantize->tensors, quantize);
+    made.artifact.tensors = quantize_model(config.model, config.quantize->tensors, quantize);
   }
   made.artifact.configuration = print_for_artifact(loaded);
   made.artifact.evaluation = sources.evaluation;
@@ -89,12 +76,11 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   if (tokenizer.empty() && !config.data.tokenizer.empty()) {
     tokenizer = sha256_hex_of_file(config.data.tokenizer);
   }
-  made.artifact.tensors = std::move(model.tensors);
-  made.quantize_seconds = watch.lap();
+  made.quantize_seconds = lap();
   const Progress progress(sources.progress, {.what = "compressing", .ticks = true});
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,
                                   static_cast<int>(config.run.threads), config.quantize->options.streams);
-  made.compress_seconds = watch.lap();
+  made.compress_seconds = lap();
   return made;
 }
 

@@ -1,9 +1,14 @@
 #include "framework/artifact/quantize_model.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
-#include <mulligan/half.hpp>
+#include <mulligan/half_of_double.hpp>
+#include <mulligan/kernel.hpp>
+#include <utility>
 
 #include "framework/artifact/artifact_layout.h"
 #include "framework/core/error.h"
@@ -13,77 +18,188 @@
 namespace mulligan {
 namespace {
 
-template <typename Choice>
-struct Collected {
-  std::span<const mlg_quantize_tensor> tensors;
-  std::vector<Choice> by_tensor;
-  std::string mistake;  // the first; calls from a plugin cannot throw
-
-  // The tensor's choice, or nullptr when there is no such tensor.
-  Choice* at(std::int64_t tensor) {
-    if (tensor >= 0 && tensor < static_cast<std::int64_t>(tensors.size())) {
-      return &by_tensor[static_cast<std::size_t>(tensor)];
-    }
-    note(fmt::format("chose tensor {} of {}", tensor, tensors.size()));
-    return nullptr;
-  }
-  void note(std::string what) {
-    if (mistake.empty()) mistake = std::move(what);
-  }
-  void require_sound() const {
-    if (!mistake.empty()) throw run_error("the quantiser {}; this is a mistake of the plugin", mistake);
-  }
-};
-
-using Columns = Collected<ProtectedColumns>;
-using Corrections = Collected<LowRankCorrection>;
-
-void add_group(void* context, std::int64_t tensor, std::int64_t start) {
-  auto& columns = *static_cast<Columns*>(context);
-  if (ProtectedColumns* chosen = columns.at(tensor)) chosen->starts.push_back(start);
+template <typename T>
+void append(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-bool take_scales(const float* scales, std::int64_t count, std::vector<std::uint16_t>& taken) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (!std::isfinite(scales[i]) || scales[i] < 0 || sdk::round_to_half(scales[i]) != scales[i])
-      return false;
-    taken.push_back(sdk::half_bits(scales[i]));
+// Between neighbours linear.
+double quantile_of_magnitudes(std::span<const float> row, double quantile) {
+  std::vector<double> values;
+  for (const float weight : row) values.push_back(std::abs(weight));
+  const double place = quantile * static_cast<double>(values.size() - 1);
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
+  std::ranges::nth_element(values, below);
+  const double above = below + 1 == values.end() ? *below : *std::min_element(below + 1, values.end());
+  return *below + (above - *below) * (place - std::floor(place));
+}
+
+}  // namespace
+
+std::vector<const QuantizeTensorRow*> resolve_quantize_table(std::span<const ArtifactPart> parts,
+                                                             std::span<const QuantizeTensorRow> rows) {
+  std::vector<const QuantizeTensorRow*> taken;
+  std::vector<bool> busy(rows.size(), false);
+  for (const ArtifactPart& part : parts) {
+    std::size_t index = 0;
+    while (index < rows.size() && fnmatch(rows[index].match.c_str(), part.name.c_str(), 0) != 0) ++index;
+    config_error_if(
+        index == rows.size(),
+        "{}: the tensor '{}' is matched by no row of [[quantize.tensors]]; add a row for it, or a last row "
+        "with match = \"*\" and format = \"fp16\".",
+        rows.empty() ? "[quantize]" : rows.back().origin.text(), part.name);
+    config_error_if(
+        rows[index].format == TensorFormat::integer && part.type.rank < 2,
+        "{}: the row \"{}\" stores '{}' as int, but {} has no rows to scale; take format = \"fp16\" for it "
+        "in a row before.",
+        rows[index].origin.text(), rows[index].match, part.name, part.type.text());
+    busy[index] = true;
+    taken.push_back(&rows[index]);
   }
-  return true;
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    if (busy[index]) continue;
+    throw config_error(
+        "{}: the row of [[quantize.tensors]] with match = \"{}\" takes no tensor; its pattern matches none, "
+        "or rows before it take all it matches: move it up, correct it, or remove it.",
+        rows[index].origin.text(), rows[index].match);
+  }
+  return taken;
+}
+
+QuantizedTensor quantize_int8_rows(std::string name, std::vector<std::int64_t> shape,
+                                   std::span<const float> weights, double clip_quantile, double least_range) {
+  QuantizedTensor tensor{std::move(name), std::move(shape), TensorFormat::int8_row, 8, {}, {}, {}};
+  const auto columns = static_cast<std::size_t>(tensor.columns());
+  tensor.codes.reserve(weights.size());
+  for (std::size_t begin = 0; begin < weights.size(); begin += columns) {
+    const auto row = weights.subspan(begin, columns);
+    const double clip = quantile_of_magnitudes(row, clip_quantile);
+    const double range = std::max({clip, least_range, static_cast<double>(1e-8F)});
+    tensor.scales.push_back(sdk::half_bits(range / 127.0));
+    for (const float weight : row) {
+      const double clipped = std::clamp(static_cast<double>(weight), -clip, clip);
+      tensor.codes.push_back(static_cast<std::int8_t>(std::nearbyint(clipped / range * 127.0)));
+    }
+  }
+  return tensor;
+}
+
+QuantizedTensor store_as(TensorFormat format, std::string name, std::vector<std::int64_t> shape,
+                         std::span<const float> weights) {
+  QuantizedTensor tensor{std::move(name), std::move(shape), format, 0, {}, {}, {}};
+  for (const float weight : weights) {
+    if (format == TensorFormat::fp16) {
+      const std::uint16_t bits = sdk::half_bits(weight);
+      if (std::isinf(sdk::half_value(bits))) {
+        throw run_error("the tensor '{}' holds {}, beyond fp16's largest number 65504; store it as bf16",
+                        tensor.name, weight);
+      }
+      append(tensor.values, bits);
+    } else if (format == TensorFormat::bf16) {
+      append(tensor.values, sdk::bfloat16(weight).bits);
+    } else {
+      append(tensor.values, weight);
+    }
+  }
+  return tensor;
+}
+
+namespace {
+
+template <typename... Args>
+Error mistake(fmt::format_string<Args...> format, Args&&... args) {
+  return run_error("the quantiser {}; this is a mistake of the plugin",
+                   fmt::format(format, std::forward<Args>(args)...));
+}
+
+void require_codes(const std::string& name, std::span<const std::int8_t> codes, int bits) {
+  const int qmax = (1 << (bits - 1)) - 1;
+  for (const std::int8_t code : codes) {
+    if (std::abs(code) > qmax)
+      throw mistake("gave the code {} in '{}', outside of [-{}, {}]", code, name, qmax, qmax);
+  }
+}
+
+std::vector<std::uint16_t> stored_scales(const std::string& name, std::span<const float> scales) {
+  constexpr std::uint16_t infinity = 0x7C00;  // negative numbers are beyond it
+  std::vector<std::uint16_t> stored;
+  for (const float scale : scales) {
+    stored.push_back(sdk::half_bits(scale));
+    if (stored.back() >= infinity || sdk::half_value(stored.back()) != scale)
+      throw mistake("gave the scale {} in '{}', which fp16 does not hold", scale, name);
+  }
+  return stored;
+}
+
+// What a plugin chooses for the tensors of a list. Its calls cannot throw, so the first mistake waits for all().
+template <typename Choice>
+class Choices {
+ public:
+  explicit Choices(std::span<const mlg_quantize_tensor> tensors)
+      : tensors_(tensors), by_tensor_(tensors.size()) {}
+
+  // Calls take(the tensor's choice, its shape).
+  template <typename Take>
+  void add(std::int64_t tensor, Take&& take) {
+    try {
+      if (tensor < 0 || tensor >= std::ssize(tensors_))
+        throw mistake("chose tensor {} of {}", tensor, tensors_.size());
+      take(by_tensor_[static_cast<std::size_t>(tensor)], tensors_[static_cast<std::size_t>(tensor)]);
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+  std::vector<Choice> all() {
+    if (failure_) std::rethrow_exception(failure_);
+    return std::move(by_tensor_);
+  }
+
+ private:
+  std::span<const mlg_quantize_tensor> tensors_;
+  std::vector<Choice> by_tensor_;
+  std::exception_ptr failure_;
+};
+
+using Columns = Choices<ProtectedColumns>;
+using Corrections = Choices<LowRankCorrection>;
+
+void add_group(void* context, std::int64_t tensor, std::int64_t start) {
+  static_cast<Columns*>(context)->add(
+      tensor, [&](ProtectedColumns& chosen, const auto&) { chosen.starts.push_back(start); });
 }
 
 void add_correction(void* context, std::int64_t tensor, const mlg_low_rank* given) {
-  auto& corrections = *static_cast<Corrections*>(context);
-  LowRankCorrection* chosen = corrections.at(tensor);
-  if (!chosen) return;
-  const mlg_quantize_tensor& shape = corrections.tensors[static_cast<std::size_t>(tensor)];
-  if (chosen->rank > 0) return corrections.note(fmt::format("corrected '{}' twice", shape.name));
-  if (given->rank < 1 || given->rank > std::min(shape.rows, shape.columns) || given->left_group < 1 ||
-      given->right_group < 1) {
-    return corrections.note(fmt::format("corrected '{}' with rank {}, groups of {} and {}", shape.name,
-                                        given->rank, given->left_group, given->right_group));
-  }
-  const std::int64_t left = shape.rows * given->rank, right = given->rank * shape.columns;
-  chosen->rank = given->rank;
-  chosen->left_group = given->left_group;
-  chosen->right_group = given->right_group;
-  chosen->left.assign(given->left, given->left + left);
-  chosen->right.assign(given->right, given->right + right);
-  if (!take_scales(given->left_scales, group_count(left, given->left_group), chosen->left_scales) ||
-      !take_scales(given->right_scales, group_count(right, given->right_group), chosen->right_scales)) {
-    corrections.note(fmt::format("corrected '{}' with a scale that fp16 does not hold", shape.name));
-  }
+  static_cast<Corrections*>(context)->add(tensor, [&](LowRankCorrection& chosen, const auto& shape) {
+    if (chosen.rank > 0) throw mistake("corrected '{}' twice", shape.name);
+    if (given->rank < 1 || given->rank > std::min(shape.rows, shape.columns) || given->left_group < 1 ||
+        given->right_group < 1) {
+      throw mistake("corrected '{}' with rank {}, groups of {} and {}", shape.name, given->rank,
+                    given->left_group, given->right_group);
+    }
+    const std::int64_t left = shape.rows * given->rank, right = given->rank * shape.columns;
+    const auto scales = [&](const float* first, std::int64_t codes, std::int64_t group) {
+      return stored_scales(shape.name, {first, first + group_count(codes, group)});
+    };
+    chosen = {given->rank,
+              given->left_group,
+              given->right_group,
+              {given->left, given->left + left},
+              {given->right, given->right + right},
+              scales(given->left_scales, left, given->left_group),
+              scales(given->right_scales, right, given->right_group)};
+  });
 }
 
 }  // namespace
 
 std::vector<ProtectedColumns> chosen_columns(const Quantizer& quantizer,
                                              std::span<const mlg_quantize_tensor> tensors) {
-  Columns columns{tensors, std::vector<ProtectedColumns>(tensors.size()), {}};
+  Columns columns(tensors);
   mlg_quantize_choices choices{&columns, add_group, nullptr, 0, 0};
   quantizer.protect(tensors, choices);
+  std::vector<ProtectedColumns> by_tensor = columns.all();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    ProtectedColumns& chosen = columns.by_tensor[i];
+    ProtectedColumns& chosen = by_tensor[i];
     if (chosen.starts.empty()) continue;
     chosen.size = choices.protected_size;
     chosen.bits = choices.protected_bits;
@@ -92,27 +208,16 @@ std::vector<ProtectedColumns> chosen_columns(const Quantizer& quantizer,
     for (const std::int64_t start : chosen.starts) {
       const bool fits = chosen.size >= 1 && start >= end && start <= tensors[i].columns - chosen.size;
       if (!fits || chosen.bits < 2 || chosen.bits > 8) {
-        columns.note(fmt::format("protects columns {} to {} of '{}' with {} bits", start, start + chosen.size,
-                                 tensors[i].name, chosen.bits));
+        throw mistake("protects columns {} to {} of '{}' with {} bits", start, start + chosen.size,
+                      tensors[i].name, chosen.bits);
       }
       end = start + chosen.size;
     }
   }
-  columns.require_sound();
-  return std::move(columns.by_tensor);
+  return by_tensor;
 }
 
 namespace {
-
-// By tensor of the list, rank 0 where there is none.
-std::vector<LowRankCorrection> chosen_corrections(const Quantizer& quantizer,
-                                                  std::span<const mlg_quantize_tensor> tensors) {
-  Corrections corrections{tensors, std::vector<LowRankCorrection>(tensors.size()), {}};
-  mlg_quantize_choices choices{&corrections, nullptr, add_correction, 0, 0};
-  quantizer.correct(tensors, choices);
-  corrections.require_sound();
-  return std::move(corrections.by_tensor);
-}
 
 void require_finite(const std::string& name, std::span<const float> weights) {
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -128,32 +233,6 @@ std::vector<std::int64_t> shape_of(const TensorType& type) {
   return {type.dims.begin(), type.dims.begin() + type.rank};
 }
 
-void require_sound(const std::string& name, std::span<const std::int8_t> codes, int bits,
-                   std::span<const float> scales) {
-  const int qmax = (1 << (bits - 1)) - 1;
-  for (const std::int8_t code : codes) {
-    if (std::abs(code) > qmax) {
-      throw run_error(
-          "the quantiser gave the code {} in '{}', outside of [-{}, {}]; this is a mistake of the plugin",
-          code, name, qmax, qmax);
-    }
-  }
-  for (const float scale : scales) {
-    if (!std::isfinite(scale) || sdk::round_to_half(scale) != scale) {
-      throw run_error(
-          "the quantiser gave the scale {} in '{}', which fp16 does not hold; this is a mistake of the "
-          "plugin",
-          scale, name);
-    }
-  }
-}
-
-std::vector<std::uint16_t> stored_scales(std::span<const float> scales) {
-  std::vector<std::uint16_t> bits;
-  for (const float scale : scales) bits.push_back(sdk::half_bits(scale));
-  return bits;
-}
-
 class ModelQuantization {
  public:
   ModelQuantization(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
@@ -163,36 +242,34 @@ class ModelQuantization {
     chooses_ = !integer_.empty() && sources.quantizer->extra_bytes(integer_) > 0;
   }
 
-  QuantizedModel run() {
-    QuantizedModel quantized;
+  std::vector<QuantizedTensor> run() {
+    std::vector<QuantizedTensor> tensors;
+    std::vector<ProtectedColumns> fine(integer_.size());
     if (chooses_) {
       for_integer_parts([&](std::size_t i, mlg_quantize_tensor& tensor) {
         tensor.weight = weights_of(parts_[i]).data();
-        if (moments(parts_[i])) tensor.input_rms = input_rms_of(*parts_[i].input).data();
+        if (has_moments(parts_[i])) tensor.input_rms = input_rms_of(*parts_[i].input).data();
       });
-      protected_ = chosen_columns(*sources_.quantizer, integer_);
+      fine = chosen_columns(*sources_.quantizer, integer_);
     }
-    std::size_t integers = 0;
+    auto next = fine.begin();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto weights = weights_of(parts_[i]);
-      require_finite(parts_[i].name, weights);
-      double error = 0;
-      if (table_[i]->format == TensorFormat::integer) {
-        quantized.tensors.push_back(
-            quantize_integer(i, weights, chooses_ ? protected_[integers] : ProtectedColumns(), error));
-        ++integers;
-      } else if (table_[i]->format == TensorFormat::int8_row) {
-        quantized.tensors.push_back(quantize_int8_rows(parts_[i].name, shape_of(parts_[i].type), weights,
-                                                       table_[i]->clip_quantile, table_[i]->least_range));
+      const ArtifactPart& part = parts_[i];
+      const QuantizeTensorRow& row = *table_[i];
+      const auto weights = weights_of(part);
+      require_finite(part.name, weights);
+      if (row.format == TensorFormat::integer) {
+        tensors.push_back(quantize_integer(part, row, weights, std::move(*next++)));
+      } else if (row.format == TensorFormat::int8_row) {
+        tensors.push_back(
+            quantize_int8_rows(part.name, shape_of(part.type), weights, row.clip_quantile, row.least_range));
       } else {
-        quantized.tensors.push_back(
-            store_as(table_[i]->format, parts_[i].name, shape_of(parts_[i].type), weights));
+        tensors.push_back(store_as(row.format, part.name, shape_of(part.type), weights));
       }
-      quantized.squared_error.push_back(error);
-      if (sources_.quantized) sources_.quantized(parts_[i].type.elements());
+      if (sources_.quantized) sources_.quantized(part.type.elements());
     }
-    if (chooses_) correct(quantized);
-    return quantized;
+    if (chooses_) correct(tensors);
+    return tensors;
   }
 
  private:
@@ -213,38 +290,35 @@ class ModelQuantization {
   }
 
   // Whether second moments of what the part is multiplied with are known.
-  bool moments(const ArtifactPart& part) const { return part.input && sources_.quantizer->needs_hessian(); }
+  bool has_moments(const ArtifactPart& part) const {
+    return part.input && sources_.quantizer->needs_hessian();
+  }
 
   const std::vector<float>& input_rms_of(const TapPoint& point) {
     auto [rms, fresh] = input_rms_.try_emplace(point);
-    if (fresh) rms->second = sources_.input_rms(point);
+    if (fresh) rms->second = sources_.moments(point).rms;
     return rms->second;
   }
 
-  QuantizedTensor quantize_integer(std::size_t index, std::span<const float> weights, ProtectedColumns fine,
-                                   double& error) {
-    const ArtifactPart& part = parts_[index];
-    const QuantizeTensorRow& row = *table_[index];
+  QuantizedTensor quantize_integer(const ArtifactPart& part, const QuantizeTensorRow& row,
+                                   std::span<const float> weights, ProtectedColumns fine) {
     QuantizedTensor tensor{
         part.name, shape_of(part.type), TensorFormat::integer, static_cast<int>(row.bits), {}, {}, {}};
     const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
     std::vector<std::int8_t> codes(weights.size());
     std::vector<float> scales(static_cast<std::size_t>(rows)),
         fine_scales(fine.starts.empty() ? 0 : scales.size());
-    std::vector<float> hessian, rms;
-    if (moments(part)) {
-      hessian = sources_.hessian(*part.input);
-      if (sources_.input_rms) rms = input_rms_of(*part.input);
-    }
+    InputMoments moments;
+    if (has_moments(part)) moments = sources_.moments(*part.input);
     const mlg_quantize_request request{part.name.c_str(),
                                        weights.data(),
-                                       hessian.empty() ? nullptr : hessian.data(),
+                                       moments.hessian.empty() ? nullptr : moments.hessian.data(),
                                        rows,
                                        columns,
                                        tensor.bits,
                                        row.clip_sigmas,
                                        plugin_parallel_for,
-                                       rms.empty() ? nullptr : rms.data(),
+                                       moments.rms.empty() ? nullptr : moments.rms.data(),
                                        fine.starts.empty() ? nullptr : fine.starts.data(),
                                        static_cast<std::int64_t>(fine.starts.size()),
                                        fine.size,
@@ -253,8 +327,7 @@ class ModelQuantization {
                                fine_scales.empty() ? nullptr : fine_scales.data()};
     const PluginThreads threads(sources_.threads);
     sources_.quantizer->quantize(request, result);
-    error = result.squared_error;
-    tensor.scales = stored_scales(scales);
+    tensor.scales = stored_scales(part.name, scales);
     if (fine.starts.empty()) {
       tensor.codes = std::move(codes);
     } else {
@@ -262,24 +335,27 @@ class ModelQuantization {
       for (std::size_t i = 0; i < codes.size(); ++i) {
         (mask[i % static_cast<std::size_t>(columns)] ? fine.codes : tensor.codes).push_back(codes[i]);
       }
-      require_sound(part.name, fine.codes, fine.bits, fine_scales);
-      fine.scales = stored_scales(fine_scales);
+      require_codes(part.name, fine.codes, fine.bits);
+      fine.scales = stored_scales(part.name, fine_scales);
     }
-    require_sound(part.name, tensor.codes, tensor.bits, scales);
+    require_codes(part.name, tensor.codes, tensor.bits);
     tensor.protected_columns = std::move(fine);
     return tensor;
   }
 
-  void correct(QuantizedModel& quantized) {
+  void correct(std::vector<QuantizedTensor>& tensors) {
     std::vector<std::vector<float>> read_back;
     for_integer_parts([&](std::size_t i, mlg_quantize_tensor& tensor) {
-      read_back.push_back(dequantize(quantized.tensors[i]));
+      read_back.push_back(dequantize(tensors[i]));
       tensor.read_back = read_back.back().data();
     });
-    std::vector<LowRankCorrection> corrections = chosen_corrections(*sources_.quantizer, integer_);
-    auto next = corrections.begin();
+    Corrections corrections(integer_);
+    mlg_quantize_choices choices{&corrections, nullptr, add_correction, 0, 0};
+    sources_.quantizer->correct(integer_, choices);
+    std::vector<LowRankCorrection> chosen = corrections.all();
+    auto next = chosen.begin();
     for_integer_parts(
-        [&](std::size_t i, mlg_quantize_tensor&) { quantized.tensors[i].correction = std::move(*next++); });
+        [&](std::size_t i, mlg_quantize_tensor&) { tensors[i].correction = std::move(*next++); });
   }
 
   const QuantizeSources& sources_;
@@ -289,7 +365,6 @@ class ModelQuantization {
   bool chooses_ = false;                      // the quantiser wants to see the whole model
   std::map<std::string, std::vector<float>> parameters_;
   std::map<TapPoint, std::vector<float>> input_rms_;
-  std::vector<ProtectedColumns> protected_;  // as integer_
 };
 
 }  // namespace
@@ -308,8 +383,8 @@ std::vector<mlg_quantize_tensor> integer_shapes(std::span<const ArtifactPart> pa
   return shapes;
 }
 
-QuantizedModel quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
-                              const QuantizeSources& sources) {
+std::vector<QuantizedTensor> quantize_model(const ModelConfig& model, std::span<const QuantizeTensorRow> rows,
+                                            const QuantizeSources& sources) {
   return ModelQuantization(model, rows, sources).run();
 }
 

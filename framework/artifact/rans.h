@@ -34,7 +34,6 @@ class RansEncoder {
            static_cast<std::uint16_t>(place_count >> bits)});
     }
   }
-  std::size_t pending() const { return pending_.size(); }
   // Appends the block: u32 count of words, little-endian, then the words; the decoder's state comes first.
   void finish(std::string& out);
 

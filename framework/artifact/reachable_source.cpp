@@ -302,7 +302,6 @@ void shorten(Tokens& tokens) {
 
 struct File {
   std::string name, text;
-  bool parsed = false;
   Tokens tokens = {};
   Items items = {};
 };
@@ -323,7 +322,7 @@ class Reach {
  public:
   explicit Reach(std::vector<File>& files) {
     for (File& file : files) {
-      if (!file.parsed) mention(file.tokens, 0, file.tokens.size(), all_);
+      if (!is_parsed(file.name)) mention(file.tokens, 0, file.tokens.size(), all_);
     }
     for (changed_ = true; std::exchange(changed_, false);) {
       for (File& file : files) mark(file, file.items, all_);
@@ -437,9 +436,8 @@ SourceFiles reachable_source(SourceFiles sources) {
   std::vector<File> files;
   for (auto& [name, text] : sources) {
     File& file = files.emplace_back(File{name, std::move(text)});
-    file.parsed = is_parsed(name);
     file.tokens = tokens_of(file.text);
-    if (!file.parsed) continue;
+    if (!is_parsed(name)) continue;
     plain_header(file.tokens);
     shorten(file.tokens);
     file.items = Parser(file.tokens, !name.ends_with(".cpp")).items({});
@@ -449,7 +447,7 @@ SourceFiles reachable_source(SourceFiles sources) {
   SourceFiles kept;
   for (const File& file : files) {
     std::string text;
-    if (file.parsed) {
+    if (is_parsed(file.name)) {
       if (file.name.ends_with(".cpp") && !defines(file, file.items)) continue;
       write(file, file.items, text);
       text += "\n";

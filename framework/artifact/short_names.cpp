@@ -38,23 +38,18 @@ const Words no_types = words_of(
     "and asm case co_await co_return co_yield delete do else enum goto namespace new not operator or private "
     "public return sizeof throw using static_cast");
 
-struct TokenFile {
-  std::string name, text;
-  bool parsed = false;
-  Tokens tokens = {};
-};
-
 // Finds the names that only the tree's C++ uses and gives them short ones.
 class ShortNames {
  public:
-  explicit ShortNames(const std::vector<TokenFile>& files) {
-    for (const TokenFile& file : files) {
-      file.parsed ? read(file.tokens) : take(file.text);
+  // `tokens`: of each file that is parsed; empty for others.
+  ShortNames(const SourceFiles& files, const std::vector<Tokens>& tokens) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      is_parsed(files[i].first) ? read(tokens[i]) : take(files[i].second);
     }
-    for (const TokenFile& file : files) {
-      for (const Token& token : file.tokens) {
+    for (const Tokens& of_file : tokens) {
+      for (const Token& token : of_file) {
         const std::string name = is_own(token.text) ? token.text : stem(token.text);
-        if (file.parsed && is_own(name) && !short_.contains(name)) short_[name] = next(name);
+        if (is_own(name) && !short_.contains(name)) short_[name] = next(name);
       }
     }
   }
@@ -229,18 +224,15 @@ class Includes {
 }  // namespace
 
 SourceFiles short_names(SourceFiles sources) {
-  std::vector<TokenFile> files;
-  for (auto& [name, text] : sources) {
-    TokenFile& file = files.emplace_back(TokenFile{name, text});
-    file.parsed = is_parsed(name);
-    if (file.parsed) file.tokens = without_access(tokens_of(text));
-  }
-  const ShortNames names(files);
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!files[i].parsed) continue;
-    for (Token& token : files[i].tokens) token.text = names.of(token.text);
+  std::vector<Tokens> tokens;
+  for (const auto& [name, text] : sources)
+    tokens.push_back(is_parsed(name) ? without_access(tokens_of(text)) : Tokens());
+  const ShortNames names(sources, tokens);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (!is_parsed(sources[i].first)) continue;
+    for (Token& token : tokens[i]) token.text = names.of(token.text);
     sources[i].second.clear();
-    put(sources[i].second, files[i].tokens, 0, files[i].tokens.size());
+    put(sources[i].second, tokens[i], 0, tokens[i].size());
     sources[i].second += "\n";
   }
   return sources;

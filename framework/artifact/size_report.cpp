@@ -6,16 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {
 namespace {
-
-// Coded size over the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's learning.
-double coder_overhead(Compression compression) {
-  return compression == Compression::adaptive ? 1.001 : 1.015;
-}
 
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0));
@@ -34,11 +29,11 @@ double normal_code_entropy(double step, int qmax) {
   return bits;
 }
 
-std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
-                                  std::span<const QuantizeTensorRow> rows, Compression compression,
+std::vector<double> predict_sizes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                                   double trained) {
-  const double overhead = coder_overhead(compression);
-  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, rows);
+  // Coded size over the entropy of normal codes: Brotli's prefix codes, and the adaptive coder's learning.
+  const double overhead = quantize.options.compression == Compression::adaptive ? 1.001 : 1.015;
+  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
   std::vector<double> sizes;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const TensorType& type = parts[i].type;
@@ -164,13 +159,13 @@ std::string sizes_json(const Artifact& artifact, const ArtifactSizes& sizes, con
 }
 
 double predicted_model_bytes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize) {
-  const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);
+  const std::vector<double> predicted = predict_sizes(parts, quantize);
   return std::accumulate(predicted.begin(), predicted.end(), header_bytes(parts.size()));
 }
 
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                               double choice_bytes, const CodeSize& code, std::int64_t limit_bytes) {
-  const std::vector<double> predicted = predict_sizes(parts, quantize.tensors, quantize.options.compression);
+  const std::vector<double> predicted = predict_sizes(parts, quantize);
   const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
   std::size_t names = 34;
   for (const ArtifactPart& part : parts) names = std::max(names, part.name.size());
@@ -188,7 +183,7 @@ std::string format_prediction(std::span<const ArtifactPart> parts, const Quantiz
         fmt::format("{:<61} {:>12}\n", "protected columns and corrections, at most", rounded(choice_bytes));
   const double rest = choice_bytes + header_bytes(parts.size());
   const double sum = std::accumulate(predicted.begin(), predicted.end(), rest);
-  const std::vector<double> normal = predict_sizes(parts, quantize.tensors, quantize.options.compression, 1);
+  const std::vector<double> normal = predict_sizes(parts, quantize, 1);
   const double normal_sum = std::accumulate(normal.begin(), normal.end(), rest);
   text += fmt::format("{:<61} {:>12}\n", "header and manifest, about", rounded(header_bytes(parts.size())));
   text += fmt::format("{:<61} {:>12}\n", "artifact of normal rows", rounded(normal_sum));

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "framework/artifact/artifact_file.h"
-#include "framework/artifact/tensor_map.h"
+#include "framework/artifact/artifact_model.h"
 #include "framework/config/quantize_config.h"
 
 namespace mulligan {
@@ -26,9 +25,7 @@ inline constexpr double trained_over_normal = 0.9926;
 // Predicted bytes of each part under the rules of the table, in order: entropy of the codes of normal rows, 2
 // bytes for each fp16 number (scales included), times what the compressor misses of the entropy
 // (measured on normal codes: 1.5 %, the adaptive coder 0.1 %) and times `trained`. Quantising shows the real size.
-std::vector<double> predict_sizes(std::span<const ArtifactPart> parts,
-                                  std::span<const QuantizeTensorRow> rows,
-                                  Compression compression = Compression::brotli,
+std::vector<double> predict_sizes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                                   double trained = trained_over_normal);
 
 // The table of an artifact's bytes.

@@ -75,10 +75,8 @@ void make_scoring_programs(LoadedConfig& loaded, PluginHost& host) {
   const BoundEvaluator scorer(model.store(), config.model, model.layouts(),
                               plain_options(config, made_up_bos));
   if (config.quantize) {
-    Calibrator calibrator(model.store(), config.model, model.layouts(),
-                          {config.quantize->options.calibration_rows, config.train.sequence_length});
-    SharedArena arena(*plugins.backend);
-    arena.bind({&calibrator.program()}, model.store());
+    const Calibrator calibrator(model.store(), config.model, model.layouts(),
+                                {config.quantize->options.calibration_rows, config.train.sequence_length});
   }
   plugins.backend->synchronize();
 }

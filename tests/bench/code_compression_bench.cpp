@@ -1,12 +1,12 @@
-// Bytes and seconds of codes under every compressor, by role (docs/artifact.md has figures and commands):
+// Bytes and seconds of codes by the coder, Brotli and ZPAQ, by role (docs/artifact.md has figures and commands):
 //
 //   code_compression_bench ARTIFACT...               the int codes of artifacts
 //   code_compression_bench --gaussian ROWS COLUMNS   codes of normal rows at the record's three clip widths
 //
-// "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. General
-// compressors get the codes as bytes, row by row and transposed, and the smaller result counts; zpaq is
-// lrzip -z -L 9 (where it is installed) on the record's stream: transposed, and once more with the rows of
-// embedding, q and MLP up in the order of nearest neighbours, whose own bytes are named apart.
+// "entropy" is what an ideal coder without memory needs: that of the histogram of the role's codes. Brotli gets
+// the codes as bytes, row by row and transposed, and the smaller result counts. zpaq is lrzip -z -L 9 (where it is
+// installed) on the record's stream: transposed, with the rows of embedding, q and MLP up in the order of nearest
+// neighbours, whose own bytes are named apart.
 #include <fmt/format.h>
 
 #include <array>
@@ -108,54 +108,26 @@ void report(const Group& group) {
     std::exit(1);
   }
   line("adaptive", static_cast<double>(own.size()), encode, decode);
-  if (orders_rows(CodeStreams::role_ordered, group.role)) {
-    std::string own_orders;
-    std::vector<std::int8_t> reordered;
-    for (const Matrix& matrix : group.matrices) {
-      const std::vector<std::uint16_t> order = neighbour_order(matrix.codes, matrix.columns);
-      own_orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
-      for (const std::uint16_t row : order) {
-        const auto begin = matrix.codes.begin() + row * matrix.columns;
-        reordered.insert(reordered.end(), begin, begin + matrix.columns);
-      }
-    }
-    std::string packed;
-    const double seconds = cpu_seconds([&] { packed = encode_codes(reordered, shapes); });
-    const std::string packed_orders = compress(Compression::brotli, own_orders);
-    line("adaptive, ord.", static_cast<double>(packed.size() + packed_orders.size()), seconds, 0,
-         fmt::format("of it orders {}", packed_orders.size()));
-  }
   const std::string rows(reinterpret_cast<const char*>(codes.data()), codes.size());
-  std::string orders;
-  const std::string columns = transposed_group(group, CodeStreams::role, orders);
-  for (const Compression compression : {Compression::brotli, Compression::zlib}) {
-    std::string best;
-    double seconds = 0;
-    for (const std::string& bytes : {rows, columns}) {
-      std::string packed;
-      const double spent = cpu_seconds([&] { packed = compress(compression, bytes); });
-      if (!best.empty() && best.size() <= packed.size()) continue;
-      best = std::move(packed);
-      seconds = spent;
-    }
-    const double unpack = cpu_seconds([&] { decompress(compression, best, codes.size()); });
-    line(word_of(compression), static_cast<double>(best.size()), seconds, unpack);
+  std::string orders, best;
+  double seconds = 0;
+  for (const std::string& bytes : {rows, transposed_group(group, CodeStreams::role, orders)}) {
+    std::string packed;
+    const double spent = cpu_seconds([&] { packed = compress(Compression::brotli, bytes); });
+    if (!best.empty() && best.size() <= packed.size()) continue;
+    best = std::move(packed);
+    seconds = spent;
   }
-  using Clock = std::chrono::steady_clock;  // of other processes; lrzip may use several cores
-  const auto wall = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
+  const double unpack = cpu_seconds([&] { decompress(Compression::brotli, best, codes.size()); });
+  line("brotli", static_cast<double>(best.size()), seconds, unpack);
   if (std::system("command -v lrzip > /dev/null 2>&1") != 0) return;
-  auto start = Clock::now();
-  const std::string plain = zpaq(columns);
-  line("zpaq", static_cast<double>(plain.size()), wall(start), 0);
-  if (!orders_rows(CodeStreams::role_ordered, group.role)) return;
-  start = Clock::now();
+  using Clock = std::chrono::steady_clock;  // of other processes; lrzip may use several cores
+  const auto start = Clock::now();
   const std::string ordered = zpaq(transposed_group(group, CodeStreams::role_ordered, orders));
-  const std::string packed_orders = compress(Compression::brotli, orders);
-  const double seconds = wall(start);
-  line("zpaq, ordered", static_cast<double>(ordered.size() + packed_orders.size()), seconds, 0,
-       fmt::format("of it orders {}", packed_orders.size()));
+  const std::size_t order_bytes = orders.empty() ? 0 : compress(Compression::brotli, orders).size();
+  const double wall = std::chrono::duration<double>(Clock::now() - start).count();
+  line("zpaq", static_cast<double>(ordered.size() + order_bytes), wall, 0,
+       fmt::format("of it orders {}", order_bytes));
 }
 
 std::vector<Group> groups_of(const std::vector<std::string>& artifacts) {

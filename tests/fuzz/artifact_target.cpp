@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/artifact/artifact_file.h"
-#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/artifact_model.h"
 #include "framework/config/run_config.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -58,12 +57,6 @@ std::string pack_streams(Json& manifest, std::string_view raw) {
   return packed;
 }
 
-std::string sealed(std::string bytes) {
-  if (bytes.size() < artifact_header_bytes) return bytes;
-  return bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset,
-                       artifact_hash(bytes));
-}
-
 std::string file_of(std::string_view input) {
   std::string text(take_part(input));
   std::string streams(input);
@@ -75,13 +68,7 @@ std::string file_of(std::string_view input) {
       text = manifest.dump();
     }
   }
-  const std::string packed = quickly_compressed("brotli", text);
-  std::string bytes(artifact_magic);
-  for (const std::size_t number : {std::size_t{artifact_version}, packed.size(), text.size()}) {
-    for (unsigned shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(number >> shift & 0xFFU);
-  }
-  bytes.resize(artifact_header_bytes);
-  return sealed(bytes + packed + streams);
+  return assembled_artifact(quickly_compressed("brotli", text), text.size(), streams);
 }
 
 }  // namespace
@@ -90,7 +77,7 @@ void artifact(std::string_view input) {
   if (input.empty()) return;
   const bool whole_file = input.front() == 'f';
   input.remove_prefix(1);
-  const std::string bytes = whole_file ? sealed(std::string(input)) : file_of(input);
+  const std::string bytes = whole_file ? sealed_artifact(std::string(input)) : file_of(input);
   const auto read = unless_refused([&] { return parse_artifact(bytes, "fuzz"); });
   if (!read) return;
   std::int64_t elements = 0;

@@ -104,6 +104,11 @@ std::vector<std::uint8_t> GoldenFixture::bytes(std::string_view name) const {
   return tensor.copy<std::uint8_t>();
 }
 
+std::vector<std::int8_t> GoldenFixture::codes(std::string_view name) const {
+  const std::vector<std::uint8_t> stored = bytes(name);
+  return {stored.begin(), stored.end()};
+}
+
 std::vector<std::uint16_t> GoldenFixture::bits(std::string_view name) const {
   const StoredTensor& tensor = file_.at(name);
   if (tensor.type != StoredType::bf16) throw wrong_type(tensor, "BF16");

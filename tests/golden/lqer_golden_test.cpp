@@ -5,18 +5,12 @@
 #include <cmath>
 #include <mulligan/half.hpp>
 
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/quantize_model.h"
 #include "plugins/quantizers/gptq/low_rank.h"
 #include "tests/golden/golden_fixture.h"
 
 namespace mulligan::lqer_golden_test {
 namespace {
-
-std::vector<std::int8_t> codes(const GoldenFixture& fixture, const std::string& name) {
-  std::vector<std::int8_t> result;
-  for (const std::uint8_t byte : fixture.bytes(name)) result.push_back(static_cast<std::int8_t>(byte));
-  return result;
-}
 
 std::vector<double> wide(const std::vector<float>& values) {
   return {values.begin(), values.end()};
@@ -63,8 +57,8 @@ TEST_F(LqerGolden, CodesAndScalesOfTheGivenFactors) {
                 auto group) {
     LowRankFactors factors{rank, wide(fixture_.floats(name + ".A")), wide(fixture_.floats(name + ".B")), {}};
     const LowRankCodes ours = quantize_factors(factors, rows, columns, group);
-    EXPECT_EQ(ours.left, codes(fixture_, name + ".qA"));
-    EXPECT_EQ(ours.right, codes(fixture_, name + ".qB"));
+    EXPECT_EQ(ours.left, fixture_.codes(name + ".qA"));
+    EXPECT_EQ(ours.right, fixture_.codes(name + ".qB"));
     EXPECT_EQ(ours.left_scales, fixture_.floats(name + ".sA"));
     EXPECT_EQ(ours.right_scales, fixture_.floats(name + ".sB"));
     const std::vector<float> correction = read_back(ours, rows, columns);

@@ -25,8 +25,7 @@ std::map<CodeRole, std::vector<Matrix>> matrices_by_role(const GoldenFixture& fi
     if (!stored.starts_with("q.") || !stored.ends_with(".q")) continue;
     Matrix matrix;
     matrix.name = stored.substr(2, stored.size() - 4);
-    for (const std::uint8_t byte : fixture.bytes(stored))
-      matrix.codes.push_back(static_cast<std::int8_t>(byte));
+    matrix.codes = fixture.codes(stored);
     matrix.columns = fixture.shape(stored).at(1);
     if (matrix.name.starts_with("blocks.")) matrix.layer = std::stoll(matrix.name.substr(7));
     by_role[code_role(matrix.name)].push_back(std::move(matrix));

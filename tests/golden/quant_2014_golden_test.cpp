@@ -1,78 +1,15 @@
 // The later records' quantisation of a whole model against the public reference (fixture folder quant-2014/,
 // weights and tokens of model-2014/): statistics, choices over the model, codes, scales, final loss.
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <mulligan/half.hpp>
 
-#include "framework/artifact/calibrate.h"
-#include "framework/artifact/quantize_model.h"
-#include "framework/plugin/quantizer.h"
-#include "tests/golden/golden_fixture.h"
-#include "tests/golden/golden_model.h"
-#include "tests/support/model_runner.h"
+#include "tests/golden/quant_fixture.h"
 
 namespace mulligan::quant_2014_golden_test {
 namespace {
 
-// Tolerances of the fixtures' README, section 11, and of the manifest.
-constexpr double moments_tolerance = 1e-4;  // of the tensor's largest element; ours are f32
-constexpr double mismatch_share = 1e-3;     // of codes next to a rounding boundary, f32 moments
-constexpr double loss_tolerance = 2e-5;
-
-std::vector<std::int8_t> codes(const GoldenFixture& fixture, const std::string& name) {
-  std::vector<std::int8_t> result;
-  for (const std::uint8_t byte : fixture.bytes(name)) result.push_back(static_cast<std::int8_t>(byte));
-  return result;
-}
-
-std::vector<float> values(std::span<const std::uint16_t> halves) {
-  std::vector<float> result;
-  for (const std::uint16_t bits : halves) result.push_back(sdk::half_value(bits));
-  return result;
-}
-
-std::vector<std::uint16_t> halves(const std::vector<float>& values) {
-  std::vector<std::uint16_t> result;
-  for (const float value : values) result.push_back(sdk::half_bits(value));
-  return result;
-}
-
-class Quant2014Golden : public testing::Test {
+class Quant2014Golden : public QuantGolden {
  protected:
-  Quant2014Golden()
-      : fixture_("quant-2014"),
-        data_("model-2014"),
-        params_("model-2014", "params.safetensors"),
-        model_(golden_later_model(data_.manifest().at("config"))),
-        parts_(artifact_parts(model_)),
-        backend_(make_test_backend()) {}
-
-  void calibrate() {
-    const std::vector<std::int64_t> shape = fixture_.shape("calib_tokens");  // [batches, rows, T]
-    const std::vector<std::int32_t> tokens = fixture_.ints("calib_tokens");
-    store_ = std::make_unique<TensorStore>(*backend_);
-    const auto layouts = parameter_layouts(model_, MLG_F32);
-    calibrator_ = std::make_unique<Calibrator>(*store_, model_, layouts,
-                                               CalibrationShape{shape[1], shape[2], shape[2] * 2});
-    for (const ParameterLayout& layout : layouts) {
-      // Calibration goes as far as the final norm: what the head alone reads is not there.
-      if (store_->contains(master_name(layout.spec.name)))
-        store_->upload(master_name(layout.spec.name), params_.floats(layout.spec.name));
-    }
-    SharedArena arena(*backend_);
-    arena.bind({&calibrator_->program()}, *store_);
-    const auto batch = static_cast<std::size_t>(shape[1] * shape[2]);
-    for (std::size_t first = 0; first < tokens.size(); first += batch)
-      calibrator_->add(std::span(tokens).subspan(first, batch));
-    for (const ArtifactPart& part : parts_) {
-      if (!part.input) continue;
-      hessians_.try_emplace(*part.input, calibrator_->hessian(*part.input));
-      input_rms_.try_emplace(*part.input, calibrator_->input_rms(*part.input));
-    }
-  }
+  Quant2014Golden() : QuantGolden("quant-2014", "", "model-2014", golden_later_model) {}
 
   // Calls body(name of the setting, its settings, what it chose).
   template <typename Body>
@@ -88,9 +25,6 @@ class Quant2014Golden : public testing::Test {
   }
 
   std::vector<QuantizeTensorRow> table(const nlohmann::json& settings) const {
-    const auto row = [](const char* match, TensorFormat format, std::int64_t bits = 0, double clip = 0) {
-      return QuantizeTensorRow{match, format, bits, clip, {}};
-    };
     const std::int64_t bits = settings.at("matrix_bits");
     std::vector<QuantizeTensorRow> rows{
         row("tok_emb.weight", TensorFormat::integer, settings.at("embed_bits"),
@@ -103,10 +37,10 @@ class Quant2014Golden : public testing::Test {
     return rows;
   }
 
-  QuantizedModel quantize(const nlohmann::json& settings) {
+  std::vector<QuantizedTensor> quantize(const nlohmann::json& settings) const {
     const bool protects = settings.at("awq_lite_enabled").get<bool>();
-    const auto quantizer = make_plugin<Quantizer>(
-        PluginKind::quantizer, "gptq",
+    return QuantGolden::quantize(
+        table(settings),
         fmt::format(
             "protected_groups = {}\nprotected_size = {}\nprotected_bits = {}\ncorrected_tensors = {}\n"
             "correction_rank = {}\ncorrection_group = {}\nplain_range = \"largest\"",
@@ -114,13 +48,6 @@ class Quant2014Golden : public testing::Test {
             settings.at("awq_lite_group_size").get<int>(), settings.at("awq_lite_bits").get<int>(),
             settings.at("lqer_top_k").get<int>(), settings.at("lqer_rank").get<int>(),
             settings.at("lqer_asym_group").get<int>()));
-    QuantizeSources sources;
-    sources.weights = [&](const std::string& parameter) { return params_.floats(parameter); };
-    sources.hessian = [&](const TapPoint& point) { return hessians_.at(point); };
-    sources.input_rms = [&](const TapPoint& point) { return input_rms_.at(point); };
-    sources.quantizer = quantizer.get();
-    const std::vector<QuantizeTensorRow> rows = table(settings);
-    return quantize_model(model_, rows, sources);
   }
 
   // All codes of a tensor in the order of its columns, as the fixture has them.
@@ -136,13 +63,52 @@ class Quant2014Golden : public testing::Test {
     return result;
   }
 
-  GoldenFixture fixture_, data_, params_;
-  ModelConfig model_;
-  std::vector<ArtifactPart> parts_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<TensorStore> store_;
-  std::unique_ptr<Calibrator> calibrator_;
-  std::map<TapPoint, std::vector<float>> hessians_, input_rms_;
+  // The fixture's own codes, scales and factors, read back by us; empty where it lacks the tensor's codes.
+  std::vector<float> given(const std::string& setting, const nlohmann::json& settings,
+                           const ArtifactPart& part) const {
+    const std::string name = setting + "." + part.name;
+    QuantizedTensor tensor = empty_tensor(part);
+    if (fixture_.has(name + ".gq")) {
+      tensor.codes = fixture_.codes(name + ".gq");
+      tensor.scales = halves_of(fixture_.floats(name + ".gs"));
+      return dequantize(tensor);
+    }
+    if (fixture_.has(name + ".q")) return dequantize(given_integer(std::move(tensor), settings, name));
+    if (fixture_.has(name + ".scale")) return {};
+    const std::vector<float> whole = params_.floats(part.parameter);
+    return dequantize(store_as(TensorFormat::fp16, part.name, tensor.shape,
+                               std::span(whole).subspan(static_cast<std::size_t>(part.offset),
+                                                        static_cast<std::size_t>(part.type.elements()))));
+  }
+
+ private:
+  QuantizedTensor given_integer(QuantizedTensor tensor, const nlohmann::json& settings,
+                                const std::string& name) const {
+    const std::vector<std::int8_t> all = fixture_.codes(name + ".q");
+    tensor.scales = halves_of(fixture_.floats(name + ".scale"));
+    ProtectedColumns& fine = tensor.protected_columns;
+    if (fixture_.has(name + ".awqg_start")) {
+      for (const std::int32_t start : fixture_.ints(name + ".awqg_start")) fine.starts.push_back(start);
+      std::ranges::sort(fine.starts);
+      fine.size = settings.at("awq_lite_group_size");
+      fine.bits = 8;
+      fine.scales = halves_of(fixture_.floats(name + ".awqg_s_hi"));
+    }
+    const std::vector<bool> mask = fine.mask(tensor.columns());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      (mask[i % static_cast<std::size_t>(tensor.columns())] ? fine.codes : tensor.codes).push_back(all[i]);
+    if (fixture_.has(name + ".lqA_a")) {
+      const std::vector<std::int64_t> left = fixture_.shape(name + ".lqA_a");
+      tensor.correction = {left[1],
+                           left[0] * left[1],
+                           settings.at("lqer_asym_group"),
+                           fixture_.codes(name + ".lqA_a"),
+                           fixture_.codes(name + ".lqB_a"),
+                           halves_of(fixture_.floats(name + ".lqAs_a")),
+                           halves_of(fixture_.floats(name + ".lqBs_a"))};
+    }
+    return tensor;
+  }
 };
 
 TEST_F(Quant2014Golden, MomentsAndInputsOfEveryLayer) {
@@ -156,11 +122,12 @@ TEST_F(Quant2014Golden, MomentsAndInputsOfEveryLayer) {
     const std::vector<double> rms = fixture_.doubles("act_rms." + part.name);
     ASSERT_EQ(diagonal.size(), columns);
     ASSERT_EQ(rms.size(), columns);
-    ASSERT_EQ(input_rms_.at(*part.input).size(), columns);
+    const InputMoments& ours = moments_.at(*part.input);
+    ASSERT_EQ(ours.rms.size(), columns);
     const double largest = *std::ranges::max_element(diagonal), widest = *std::ranges::max_element(rms);
     for (std::size_t i = 0; i < columns; ++i) {
-      EXPECT_NEAR(hessians_.at(*part.input)[i * columns + i], diagonal[i], moments_tolerance * largest);
-      EXPECT_NEAR(input_rms_.at(*part.input)[i], rms[i], moments_tolerance * widest);
+      EXPECT_NEAR(ours.hessian[i * columns + i], diagonal[i], moments_tolerance * largest);
+      EXPECT_NEAR(ours.rms[i], rms[i], moments_tolerance * widest);
     }
     ++compared;
   }
@@ -170,14 +137,13 @@ TEST_F(Quant2014Golden, MomentsAndInputsOfEveryLayer) {
 TEST_F(Quant2014Golden, ChoicesCodesAndScalesOfEverySetting) {
   calibrate();
   for_settings([&](const std::string& name, const nlohmann::json& settings, const nlohmann::json& result) {
-    const QuantizedModel ours = quantize(settings);
     std::size_t total = 0, mismatches = 0;
-    for (const QuantizedTensor& tensor : ours.tensors) {
+    for (const QuantizedTensor& tensor : quantize(settings)) {
       SCOPED_TRACE(tensor.name);
       const std::string theirs = name + "." + tensor.name;
       if (tensor.name.ends_with(".attn_gate_w") && tensor.format == TensorFormat::integer) {
-        EXPECT_EQ(tensor.codes, codes(fixture_, theirs + ".gq"));
-        EXPECT_EQ(values(tensor.scales), fixture_.floats(theirs + ".gs"));
+        EXPECT_EQ(tensor.codes, fixture_.codes(theirs + ".gq"));
+        EXPECT_EQ(values_of(tensor.scales), fixture_.floats(theirs + ".gs"));
         continue;
       }
       if (tensor.format != TensorFormat::integer) {
@@ -186,20 +152,16 @@ TEST_F(Quant2014Golden, ChoicesCodesAndScalesOfEverySetting) {
         }
         continue;
       }
-      EXPECT_EQ(values(tensor.scales), fixture_.floats(theirs + ".scale"));
+      EXPECT_EQ(values_of(tensor.scales), fixture_.floats(theirs + ".scale"));
       const ProtectedColumns& fine = tensor.protected_columns;
       ASSERT_EQ(fixture_.has(theirs + ".awqg_start"), !fine.starts.empty());
       if (!fine.starts.empty()) {
         EXPECT_TRUE(std::ranges::is_permutation(fine.starts, fixture_.ints(theirs + ".awqg_start")));
-        EXPECT_EQ(values(fine.scales), fixture_.floats(theirs + ".awqg_s_hi"));
+        EXPECT_EQ(values_of(fine.scales), fixture_.floats(theirs + ".awqg_s_hi"));
       }
       if (fixture_.has(theirs + ".q")) {
-        const std::vector<std::int8_t> wanted = codes(fixture_, theirs + ".q"), given = all_codes(tensor);
-        ASSERT_EQ(given.size(), wanted.size());
-        for (std::size_t i = 0; i < wanted.size(); ++i) {
-          EXPECT_LE(std::abs(wanted[i] - given[i]), 1);
-          if (wanted[i] != given[i]) ++mismatches;
-        }
+        const std::vector<std::int8_t> wanted = fixture_.codes(theirs + ".q");
+        mismatches += code_mismatches(all_codes(tensor), wanted);
         total += wanted.size();
       }
       const nlohmann::json& chosen = result.at("chosen");
@@ -221,7 +183,7 @@ TEST_F(Quant2014Golden, CorrectedWeightsAreAsNear) {
   calibrate();
   int compared = 0;
   for_settings([&](const std::string& name, const nlohmann::json& settings, const nlohmann::json&) {
-    for (const QuantizedTensor& tensor : quantize(settings).tensors) {
+    for (const QuantizedTensor& tensor : quantize(settings)) {
       if (!fixture_.has(name + ".deq." + tensor.name)) continue;
       SCOPED_TRACE(tensor.name);
       const auto part = std::ranges::find(parts_, tensor.name, &ArtifactPart::name);
@@ -245,95 +207,23 @@ TEST_F(Quant2014Golden, CorrectedWeightsAreAsNear) {
   EXPECT_GT(compared, 0);
 }
 
-// The fixture's own codes, scales and factors, read back by us.
-class GivenWeights {
- public:
-  GivenWeights(const GoldenFixture& fixture, const GoldenFixture& params, std::string setting,
-               const nlohmann::json& settings)
-      : fixture_(fixture), params_(params), setting_(std::move(setting)), settings_(settings) {}
-
-  // Empty where the fixture lacks the tensor's codes.
-  std::vector<float> of(const ArtifactPart& part) const {
-    const std::string name = setting_ + "." + part.name;
-    QuantizedTensor tensor{part.name,
-                           {part.type.dims.begin(), part.type.dims.begin() + part.type.rank},
-                           TensorFormat::integer,
-                           8,
-                           {},
-                           {},
-                           {}};
-    if (fixture_.has(name + ".gq")) {
-      tensor.codes = codes(fixture_, name + ".gq");
-      tensor.scales = halves(fixture_.floats(name + ".gs"));
-      return dequantize(tensor);
-    }
-    if (fixture_.has(name + ".q")) return dequantize(integer(std::move(tensor), name));
-    if (fixture_.has(name + ".scale")) return {};
-    const std::vector<float> whole = params_.floats(part.parameter);
-    return dequantize(store_as(TensorFormat::fp16, part.name, tensor.shape,
-                               std::span(whole).subspan(static_cast<std::size_t>(part.offset),
-                                                        static_cast<std::size_t>(part.type.elements()))));
-  }
-
- private:
-  QuantizedTensor integer(QuantizedTensor tensor, const std::string& name) const {
-    const std::vector<std::int8_t> all = codes(fixture_, name + ".q");
-    tensor.scales = halves(fixture_.floats(name + ".scale"));
-    ProtectedColumns& fine = tensor.protected_columns;
-    if (fixture_.has(name + ".awqg_start")) {
-      for (const std::int32_t start : fixture_.ints(name + ".awqg_start")) fine.starts.push_back(start);
-      std::ranges::sort(fine.starts);
-      fine.size = settings_.at("awq_lite_group_size");
-      fine.bits = 8;
-      fine.scales = halves(fixture_.floats(name + ".awqg_s_hi"));
-    }
-    const std::vector<bool> mask = fine.mask(tensor.columns());
-    for (std::size_t i = 0; i < all.size(); ++i)
-      (mask[i % static_cast<std::size_t>(tensor.columns())] ? fine.codes : tensor.codes).push_back(all[i]);
-    if (fixture_.has(name + ".lqA_a")) {
-      const std::vector<std::int64_t> left = fixture_.shape(name + ".lqA_a");
-      tensor.correction = {left[1],
-                           left[0] * left[1],
-                           settings_.at("lqer_asym_group"),
-                           codes(fixture_, name + ".lqA_a"),
-                           codes(fixture_, name + ".lqB_a"),
-                           halves(fixture_.floats(name + ".lqAs_a")),
-                           halves(fixture_.floats(name + ".lqBs_a"))};
-    }
-    return tensor;
-  }
-
-  const GoldenFixture& fixture_;
-  const GoldenFixture& params_;
-  std::string setting_;
-  const nlohmann::json& settings_;
-};
-
 TEST_F(Quant2014Golden, LossOfTheGivenCodes) {
-  const std::vector<std::int32_t> tokens = data_.ints("tokens"), targets = data_.ints("targets");
-  const std::vector<std::int32_t> segments = data_.ints("cu_seqlens");
   int compared = 0;
   for_settings([&](const std::string& name, const nlohmann::json& settings, const nlohmann::json& result) {
-    const GivenWeights given(fixture_, params_, name, settings);
-    std::map<std::string, std::vector<float>> weights;
+    Weights weights;
     for (const ArtifactPart& part : parts_) {
-      const std::vector<float> values = given.of(part);
+      const std::vector<float> values = given(name, settings, part);
       if (values.empty()) return;  // this setting's codes are not all in the fixture
-      std::vector<float>& whole = weights[part.parameter];
-      whole.resize(std::max(whole.size(), static_cast<std::size_t>(part.offset) + values.size()));
-      std::ranges::copy(values, whole.begin() + part.offset);
+      put(weights, part, values);
     }
     for (const auto& [use, loss] :
          {std::pair{HeadUse::training, "train_loss"}, {HeadUse::scoring, "eval_loss"}}) {
       ModelRunner::Options options;
       options.layer_order = LayerOrderKind::looped;
-      options.gradients = false;
-      options.segments = segments.size();
       options.head = use;
-      ModelRunner runner(*backend_, model_, static_cast<std::int64_t>(tokens.size()), options);
-      for (const auto& [parameter, values] : weights) runner.set_parameter(parameter, values);
-      runner.run(tokens, targets, segments);
-      EXPECT_NEAR(runner.mean_loss(), result.at(loss).get<double>(), loss_tolerance) << loss;
+      EXPECT_NEAR(mean_loss(weights, data_.ints("cu_seqlens"), options), result.at(loss).get<double>(),
+                  loss_tolerance)
+          << loss;
     }
     ++compared;
   });

@@ -50,6 +50,9 @@ std::string reached(const std::string& source, const std::string& other = "") {
 }
 
 TEST(EvaluationSource, AReplacementIsOfOneQualifiedName) {
+  EXPECT_EQ(reached("int used() { return helper(); } int helper() { return 1; }", "int used() { return 2; }"),
+            "");
+  EXPECT_THROW(reached("int used() { return 1; }", "int others() { return 2; }"), std::runtime_error);
   EXPECT_EQ(reached("int f() { return 1; } namespace n { int f() { return 2; } int used() { return f(); } }",
                     "int f() { return 0; }"),
             "namespace n{int f(){return 2;}int used(){return f();}}\n");
@@ -127,12 +130,6 @@ TEST(EvaluationSource, HeadersOfLibrariesMoveIntoOneAndOthersStayOnce) {
   EXPECT_EQ(files[0].second, "#include \"a.h\"\n#include \"c.inc\"\nint b=R\"(\n#include <list>\n)\";\n");
   EXPECT_EQ(files[1].second, "#include \"b.h\"\n\n");
   EXPECT_EQ(files[3].second, "#include <fmt/format.h>\n#include <map>\n");
-}
-
-TEST(EvaluationSource, AnEvaluationReplacesFunctions) {
-  EXPECT_EQ(reached("int used() { return helper(); } int helper() { return 1; }", "int used() { return 2; }"),
-            "");
-  EXPECT_THROW(reached("int used() { return 1; }", "int others() { return 2; }"), std::runtime_error);
 }
 
 TEST(EvaluationSource, EveryIncludeOfItIsInItAndNothingElse) {

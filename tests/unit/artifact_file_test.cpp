@@ -6,11 +6,13 @@
 
 #include <algorithm>
 
-#include "framework/artifact/byte_layout.h"
-#include "framework/artifact/quantize.h"
+#include "framework/artifact/artifact_file.h"
+#include "framework/artifact/artifact_layout.h"
+#include "framework/artifact/compression.h"
+#include "framework/artifact/quantize_model.h"
 #include "framework/core/philox.h"
 #include "tests/support/long_tests.h"
-#include "tests/unit/artifact_damage.h"
+#include "tests/support/sentence.h"
 
 namespace mulligan::artifact_file_test {
 namespace {
@@ -101,6 +103,27 @@ Artifact sample_artifact() {
   return artifact;
 }
 
+// The file with its manifest edited as text, and everything that depends on it put right.
+std::string forged(const std::string& bytes, const std::function<void(std::string&)>& edit) {
+  const auto number = [&](std::size_t offset) {
+    std::uint32_t value = 0;
+    bytes.copy(reinterpret_cast<char*>(&value), sizeof value, offset);
+    return value;
+  };
+  const std::uint32_t packed = number(artifact_manifest_offset);
+  std::string manifest =
+      decompress(Compression::brotli, std::string_view(bytes).substr(artifact_header_bytes, packed),
+                 number(artifact_manifest_raw_offset));
+  edit(manifest);
+  return assembled_artifact(compress(Compression::brotli, manifest), manifest.size(),
+                            std::string_view(bytes).substr(artifact_header_bytes + packed));
+}
+
+// The sentence of the data_error that reading gives.
+std::string artifact_refusal(const std::string& bytes, std::uint64_t limit = std::uint64_t{1} << 20) {
+  return sentence_of(ExitCode::bad_data, [&] { parse_artifact(bytes, "x.mulligan", limit); });
+}
+
 std::string forged_json(const std::string& bytes, const std::function<void(Json&)>& edit) {
   return forged(bytes, [&](std::string& manifest) {
     Json json = Json::parse(manifest);
@@ -180,10 +203,11 @@ TEST(ArtifactFile, LargePartsRoundTrip) {
 TEST(ArtifactFile, PackedIntegersRoundTrip) {
   for (int bits = 2; bits <= 8; ++bits) {
     for (const std::int64_t columns : {1, 7, 8, 9, 64}) {
-      const QuantizedTensor tensor = matrix("p", 3, columns, bits);
-      const std::string packed = pack_integers(tensor.codes, bits);
-      EXPECT_EQ(packed.size(), packed_bytes(tensor.codes.size(), bits));
-      EXPECT_EQ(unpack_integers(packed, tensor.codes.size(), bits), tensor.codes);
+      const StreamKind kind{"codes", 1, bits};
+      const std::string codes = stream_part(matrix("p", 3, columns, bits), kind);
+      const std::string packed = encode_layout(codes, kind, "packed");
+      EXPECT_EQ(packed.size(), layout_bytes(codes.size(), kind, "packed"));
+      EXPECT_EQ(decode_layout(packed, kind, "packed", codes.size()), codes);
     }
   }
 }
@@ -192,11 +216,11 @@ TEST(ArtifactFile, TruncationAtEveryByteIsRefused) {
   const std::string bytes = serialize_artifact(sample_artifact(), Compression::brotli);
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_FALSE(artifact_refusal(bytes.substr(0, length)).empty()) << length;
-    EXPECT_FALSE(artifact_refusal(resealed(bytes.substr(0, length))).empty())
+    EXPECT_FALSE(artifact_refusal(sealed_artifact(bytes.substr(0, length))).empty())
         << length << " with the checksum corrected";
   }
   EXPECT_FALSE(artifact_refusal(bytes + "x").empty());
-  EXPECT_TRUE(contains(artifact_refusal(resealed(bytes + "x")), "after its last part"));
+  EXPECT_TRUE(contains(artifact_refusal(sealed_artifact(bytes + "x")), "after its last part"));
 }
 
 TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
@@ -232,7 +256,7 @@ TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
         if (action == 3) changed.resize(at);
       }
       try {
-        parse_artifact(resealed(changed), "damaged", std::uint64_t{1} << 20);
+        parse_artifact(sealed_artifact(changed), "damaged", std::uint64_t{1} << 20);
         ++accepted;
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ExitCode::bad_data) << error.what();
@@ -289,7 +313,7 @@ TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
   EXPECT_TRUE(contains(artifact_refusal(std::string(200, 'z')), "is not an artifact"));
   std::string newer = serialize_artifact(sample_artifact(), Compression::brotli);
   newer[artifact_version_offset] = 9;
-  EXPECT_TRUE(contains(artifact_refusal(resealed(newer)), "format version 9"));
+  EXPECT_TRUE(contains(artifact_refusal(sealed_artifact(newer)), "format version 9"));
   EXPECT_THROW(read_artifact("/nowhere/at/all.mulligan"), Error);
 }
 

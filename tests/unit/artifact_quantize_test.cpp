@@ -12,13 +12,13 @@
 #include "framework/artifact/artifact_model.h"
 #include "framework/artifact/calibration_rows.h"
 #include "framework/artifact/size_report.h"
-#include "framework/artifact/tensor_map.h"
 #include "framework/core/error.h"
 #include "framework/core/philox.h"
 #include "framework/data/shard.h"
 #include "framework/model/parameters.h"
-#include "framework/plugin/quantizer.h"
+#include "tests/support/built.h"
 #include "tests/support/plugins.h"
+#include "tests/support/quantize_matrix.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
 #include "tests/support/small_config.h"
@@ -129,130 +129,119 @@ TEST(Formats, ValuesThatFp16CannotHoldAreRefused) {
   EXPECT_EQ(dequantize(store_as(TensorFormat::fp32, "w", {40}, exact)), exact);
 }
 
-QuantizedModel quantize_small(const std::string& plugin, const std::vector<QuantizeTensorRow>& rows,
-                              const std::function<std::vector<float>(const std::string&)>& weights) {
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, plugin);
+// A weight of kv_bank is `odd`.
+std::vector<QuantizedTensor> quantize_all(const Quantizer& quantizer, const ModelConfig& model,
+                                          const std::vector<QuantizeTensorRow>& rows, float odd = 0) {
   QuantizeSources sources;
-  sources.weights = weights;
-  sources.hessian = [](const TapPoint& point) {
-    // A random positive definite matrix: correlated inputs, on which GPTQ can gain.
-    const std::size_t n = point.kind == TapKind::mlp_down ? 24 : 16;
-    const std::vector<float> x = normal_values(n * 64, "inputs", 1.0);
-    std::vector<float> h(n * n);
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) {
-        for (std::size_t t = 0; t < 64; ++t)
-          h[i * n + j] += (x[t * n + i] + x[t * n]) * (x[t * n + j] + x[t * n]);
-      }
-    }
-    return h;
+  sources.weights = [&](const std::string& parameter) {
+    const std::vector<ParameterSpec> specs = model_parameters(model);
+    const auto spec = std::ranges::find(specs, parameter, &ParameterSpec::name);
+    std::vector<float> weights = normal_values(static_cast<std::size_t>(spec->type.elements()), parameter);
+    if (parameter == "kv_bank") weights[3] = odd;
+    return weights;
   };
-  sources.quantizer = quantizer.get();
+  sources.quantizer = &quantizer;
   sources.threads = 2;
-  return quantize_model(small_model(), rows, sources);
+  return quantize_model(model, rows, sources);
 }
 
-std::vector<float> small_weights(const std::string& parameter) {
-  for (const ParameterSpec& spec : model_parameters(small_model())) {
-    if (spec.name == parameter)
-      return normal_values(static_cast<std::size_t>(spec.type.elements()), parameter);
-  }
-  return {};
+std::vector<QuantizedTensor> quantize_small(float odd = 0) {
+  return quantize_all(*make_plugin<Quantizer>(PluginKind::quantizer, "rtn"), small_model(), record_rows(),
+                      odd);
 }
 
-// The error that the plugin reports is the one of the definition, and GPTQ's is the smaller.
-TEST(Quantizers, GptqLosesLessThanRoundingToNearest) {
-  const QuantizedModel gptq = quantize_small("gptq", record_rows(), small_weights);
-  const QuantizedModel rtn = quantize_small("rtn", record_rows(), small_weights);
-  const std::vector<ArtifactPart> parts = artifact_parts(small_model());
-  double gptq_total = 0, rtn_total = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (gptq.tensors[i].format != TensorFormat::integer) continue;
-    const std::vector<float> whole = small_weights(parts[i].parameter);
-    const std::vector<float> nearest = dequantize(rtn.tensors[i]);
-    double squares = 0;
-    for (std::size_t k = 0; k < nearest.size(); ++k) {
-      squares +=
-          std::pow(static_cast<double>(whole[static_cast<std::size_t>(parts[i].offset) + k]) - nearest[k], 2);
-    }
-    EXPECT_NEAR(rtn.squared_error[i], squares, 1e-9 * squares) << parts[i].name;
-    EXPECT_EQ(gptq.tensors[i].scales, rtn.tensors[i].scales) << "one rule for the scales";
-    // Both under the layer's second moments.
-    const std::size_t n = static_cast<std::size_t>(parts[i].type.dims[1]);
-    const std::vector<float> x = normal_values(n * 64, "inputs", 1.0);
-    const auto error = [&](const QuantizedTensor& tensor) {
-      const std::vector<float> values = dequantize(tensor);
-      double sum = 0;
-      for (std::size_t r = 0; r < values.size() / n; ++r) {
-        for (std::size_t t = 0; t < 64; ++t) {
-          double y = 0;
-          for (std::size_t c = 0; c < n; ++c) {
-            const std::size_t at = r * n + c;
-            y += (static_cast<double>(whole[static_cast<std::size_t>(parts[i].offset) + at]) - values[at]) *
-                 (static_cast<double>(x[t * n + c]) + x[t * n]);
-          }
-          sum += y * y;
-        }
-      }
-      return sum;
-    };
-    EXPECT_NEAR(gptq.squared_error[i], error(gptq.tensors[i]), 1e-4 * error(gptq.tensors[i]))
-        << parts[i].name;
-    gptq_total += error(gptq.tensors[i]);
-    rtn_total += error(rtn.tensors[i]);
-  }
-  EXPECT_LT(gptq_total, 0.8 * rtn_total);
-}
-
-// What a plugin makes of a matrix of 4 bits; `moments`: null or the second moments of its columns.
-struct QuantizedMatrix {
-  std::vector<std::int8_t> codes;
-  double squared_error = 0;
-};
-
-QuantizedMatrix quantize_matrix(const Quantizer& quantizer, const char* name,
-                                const std::vector<float>& weights, std::int64_t rows, std::int64_t columns,
-                                const float* moments) {
-  QuantizedMatrix made{std::vector<std::int8_t>(weights.size())};
-  std::vector<float> scales(static_cast<std::size_t>(rows));
-  const auto parallel = [](std::int64_t count, std::int64_t, void (*body)(void*, std::int64_t, std::int64_t),
-                           void* context) { body(context, 0, count); };
-  mlg_quantize_result result{made.codes.data(), scales.data(), 0, nullptr};
-  quantizer.quantize(
-      {name, weights.data(), moments, rows, columns, 4, 3.0, parallel, nullptr, nullptr, 0, 0, 0}, result);
-  made.squared_error = result.squared_error;
-  return made;
+// A matrix of 4 bits; `moments`: null or the second moments of its columns.
+QuantizedMatrix quantize(const Quantizer& quantizer, const std::vector<float>& weights, std::int64_t rows,
+                         std::int64_t columns, const float* moments = nullptr) {
+  mlg_quantize_request request{};
+  request.name = "some.matrix";
+  request.weight = weights.data();
+  request.hessian = moments;
+  request.rows = rows;
+  request.columns = columns;
+  request.bits = 4;
+  request.clip_sigmas = 3;
+  return quantize_matrix(quantizer, request);
 }
 
 TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
-  const auto quantize = [](const char* plugin) {
-    return quantize_matrix(*make_plugin<Quantizer>(PluginKind::quantizer, plugin), "w",
-                           normal_values(20 * 33, "plain"), 20, 33, nullptr);
+  const auto by = [](const char* plugin) {
+    return quantize(*make_plugin<Quantizer>(PluginKind::quantizer, plugin), normal_values(20 * 33, "plain"),
+                    20, 33);
   };
-  const QuantizedMatrix gptq = quantize("gptq"), rtn = quantize("rtn");
+  const QuantizedMatrix gptq = by("gptq"), rtn = by("rtn");
   EXPECT_EQ(gptq.codes, rtn.codes);
   EXPECT_NEAR(gptq.squared_error, rtn.squared_error, 1e-9 * rtn.squared_error);
 }
 
 TEST(Quantizers, BrokenInputsAreNamed) {
-  const auto with = [](float value) {
-    return [value](const std::string& parameter) {
-      std::vector<float> weights = small_weights(parameter);
-      if (parameter == "kv_bank") weights[3] = value;
-      return weights;
-    };
-  };
-  EXPECT_TRUE(refuses([&] { quantize_small("gptq", record_rows(), with(NAN)); }, "blocks.0.attn.c_k.weight"));
-
+  EXPECT_TRUE(refuses([] { quantize_small(NAN); }, "blocks.0.attn.c_k.weight"));
   const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
   const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
-  EXPECT_TRUE(refuses([&] { quantize_matrix(*quantizer, "some.matrix", weights, 2, 2, indefinite.data()); },
-                      "some.matrix", "not positive definite"));
+  EXPECT_TRUE(refuses([&] { quantize(*quantizer, weights, 2, 2, indefinite.data()); }, "some.matrix",
+                      "not positive definite"));
+}
+
+// By the quantiser that chooses over the whole model, wrongly as `how` says.
+std::vector<QuantizedTensor> choose(const std::string& how) {
+  const PluginHandle plugin =
+      test_plugin_host().load(PluginKind::quantizer, "flawed_chooser",
+                              test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
+  return quantize_all(Quantizer(plugin, test_plugin_config(plugin, "how = \"" + how + "\"")),
+                      mulligan::small_model(24, 1),
+                      {row("tok_emb.weight", TensorFormat::integer),
+                       row("blocks.*.mlp.*.weight", TensorFormat::integer), row("*", TensorFormat::fp32)});
+}
+
+TEST(QuantizerChoices, ProtectedColumnsAndCorrectionsReachTheArtifact) {
+  int chosen = 0;
+  for (const QuantizedTensor& tensor : choose("not_at_all")) {
+    if (tensor.protected_columns.starts.empty()) continue;
+    ++chosen;
+    EXPECT_EQ(tensor.protected_columns.starts, std::vector<std::int64_t>{0});
+    EXPECT_EQ(tensor.protected_columns.size, 2);
+    EXPECT_EQ(tensor.correction.rank, 1);
+    // Codes of 1 with scale 1, in the protected columns 1/2, plus 2 from the two factors.
+    const std::vector<float> weights = dequantize(tensor);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      EXPECT_EQ(weights[i], i % static_cast<std::size_t>(tensor.columns()) < 2 ? 4.5F : 5.0F);
+  }
+  EXPECT_EQ(chosen, 1);
+}
+
+TEST(QuantizerChoices, WhatCannotBeIsAMistakeOfThePlugin) {
+  const auto says = [](const char* how, const char* part) {
+    const std::string sentence = sentence_of(ExitCode::run_failed, [&] { choose(how); });
+    EXPECT_TRUE(contains(sentence, part, "mistake of the plugin"));
+  };
+  says("no_tensor", "chose tensor 3 of 3");
+  says("beyond", "protects columns 15 to 17 of 'tok_emb.weight'");
+  says("overlap", "protects columns 1 to 3");
+  says("no_width", "with 9 bits");
+  says("twice", "corrected 'tok_emb.weight' twice");
+  says("rank", "with rank 40");
+  says("group", "groups of 0");
+  says("scale", "which fp16 does not hold");
+  says("code", "the code 100");
+}
+
+// gptq without choices takes none, and needs no weights of the whole model for that.
+TEST(QuantizerChoices, NoneByDefault) {
+  const auto gptq = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.5");
+  EXPECT_TRUE(gptq->chooses());
+  const mlg_quantize_tensor shape{"w", 8192, 512, 7, 14, nullptr, nullptr, nullptr};
+  EXPECT_EQ(gptq->extra_bytes({&shape, 1}), 0);
+  const auto choosing =
+      make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "protected_groups = 1\ncorrected_tensors = 1");
+  // 64 columns of a code more each and a scale; factors at 2 and 4 bits and their scales.
+  const double expected =
+      8192 * (64 * 1.0113 / 8 + 2) + 4 * (8192 * 2 + 512 * 4) / 8.0 + 2 + 2 * 4 * 512 / 64.0;
+  EXPECT_NEAR(choosing->extra_bytes({&shape, 1}), expected, 20);
 }
 
 TEST(ArtifactModel, OnlyTheTensorsOfTheModelAreTaken) {
   Artifact artifact;
-  artifact.tensors = quantize_small("rtn", record_rows(), small_weights).tensors;
+  artifact.tensors = quantize_small();
   require_model(artifact, small_model(), "a");
   const auto refused = [&](const std::function<void(Artifact&)>& change) {
     Artifact changed = artifact;
@@ -344,14 +333,16 @@ TEST(SizePrediction, EntropyOfNormalCodes) {
 
 // The record's own artifact: 15.98 MB with 29.8 kB of code.
 TEST(SizePrediction, TheRecordsModelFitsAsPublished) {
-  const std::vector<double> sizes = predict_sizes(artifact_parts(record_model()), record_rows());
+  QuantizeConfig quantize;
+  quantize.tensors = record_rows();
+  const std::vector<double> sizes = predict_sizes(artifact_parts(record_model()), quantize);
   const double total = std::accumulate(sizes.begin(), sizes.end(), 0.0);
   EXPECT_NEAR(total / 15.95e6, 1.0, 0.04);
 }
 
 TEST(SizeReport, TotalsStandAgainstTheLimit) {
   Artifact artifact;
-  artifact.tensors = quantize_small("rtn", record_rows(), small_weights).tensors;
+  artifact.tensors = quantize_small();
   ArtifactSizes sizes;
   serialize_artifact(artifact, Compression::brotli, &sizes);
   const std::string below = format_sizes(artifact, sizes, sizes.tensors, {1000, "9 files"}, 16000000);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "framework/artifact/artifact_file.h"
-#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/compression.h"
 #include "framework/checkpoint/manifest.h"
 #include "framework/config/run_config.h"
@@ -32,16 +31,7 @@ std::string nested(const std::string& before, const std::string& after) {
 
 // An artifact of this manifest and these bytes after it, with sizes and checksum as they should be.
 std::string artifact_of(const std::string& manifest, const std::string& streams = {}) {
-  const std::string packed = compress(Compression::brotli, manifest);
-  std::string bytes(artifact_magic);
-  for (const std::size_t number : {std::size_t{artifact_version}, packed.size(), manifest.size()}) {
-    const auto word = static_cast<std::uint32_t>(number);
-    bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
-  bytes.resize(artifact_header_bytes);
-  bytes += packed + streams;
-  return bytes.replace(artifact_hash_offset, artifact_header_bytes - artifact_hash_offset,
-                       artifact_hash(bytes));
+  return assembled_artifact(compress(Compression::brotli, manifest), manifest.size(), streams);
 }
 
 TEST(ParseJson, CountsNestingOutsideOfStringsOnly) {

@@ -70,8 +70,6 @@ CalibrationPlan plan_calibration(const LoadedConfig& loaded, PluginHost& host,
   LoadedModel model(*plugins.backend, config);
   const CalibrationShape shape{options.calibration_rows, config.train.sequence_length};
   Calibrator calibrator(model.store(), config.model, model.layouts(), shape);
-  SharedArena arena(*plugins.backend);
-  arena.bind({&calibrator.program()}, model.store());
   CalibrationPlan plan{{{}, static_cast<std::int64_t>(plugins.backend->allocated_bytes()), {}}};
   if (!card) return plan;
   const std::int64_t passes =

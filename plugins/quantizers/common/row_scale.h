@@ -1,10 +1,13 @@
-// What the quantisers share: the scale of a row and the rounding of a weight.
+// What the quantisers share: the scale of a row and rounding to nearest.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <mulligan/half_of_double.hpp>
+#include <mulligan/quantizer.hpp>
+#include <numeric>
+#include <vector>
 
 namespace mulligan {
 
@@ -25,6 +28,29 @@ inline float row_scale(const float* row, std::int64_t columns, double clip_sigma
 // clamp(round(w / scale), -qmax, qmax), ties to even; 0 for a scale of 0.
 inline double code_of(double weight, double scale, double qmax) {
   return scale > 0 ? std::clamp(std::nearbyint(weight / scale), -qmax, qmax) : 0.0;
+}
+
+// Rounds every weight by itself, with scale_of(row) for each row of the request.
+template <typename ScaleOf>
+void round_to_nearest(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result, ScaleOf&& scale_of) {
+  const std::int64_t columns = request.columns;
+  std::vector<double> row_error(static_cast<std::size_t>(request.rows));
+  request.parallel(request.rows, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float* row = request.weight + i * columns;
+      const float scale = scale_of(row);
+      double error = 0;
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const double code = code_of(row[j], scale, request.qmax());
+        result.codes[i * columns + j] = static_cast<std::int8_t>(code);
+        const double difference = row[j] - code * scale;
+        error += difference * difference;
+      }
+      result.scales[i] = scale;
+      row_error[static_cast<std::size_t>(i)] = error;
+    }
+  });
+  result.squared_error = std::accumulate(row_error.begin(), row_error.end(), 0.0);
 }
 
 }  // namespace mulligan

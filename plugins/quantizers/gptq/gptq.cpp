@@ -74,8 +74,12 @@ Factor factor_of(const sdk::QuantizeRequest& request, const GptqConfig& config) 
     for (std::int64_t j = 0; j < i; ++j) out[j] = h(row, factor.order[static_cast<std::size_t>(j)]);
     out[i] = diagonal[static_cast<std::size_t>(row)];
   }
-  cholesky(factor.lower.data(), n,
-           [&](std::int64_t count, const auto& body) { request.parallel(count, 8, body); });
+  try {
+    cholesky(factor.lower.data(), n,
+             [&](std::int64_t count, const auto& body) { request.parallel(count, 8, body); });
+  } catch (const std::runtime_error& error) {
+    throw sdk::Error("matrix '" + std::string(request.name) + "': " + error.what());
+  }
   factor.is_protected.resize(static_cast<std::size_t>(n));
   for (const std::int64_t start : request.protected_groups()) {
     std::fill_n(factor.is_protected.begin() + start, request.protected_size, true);
@@ -219,21 +223,21 @@ class Gptq : public sdk::ModelQuantizer {
   explicit Gptq(const GptqConfig& config) : config_(config) {}
 
   void quantize(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) override {
-    if (!request.hessian && config_.plain_range == "largest") return round_to_largest(request, result);
-    // Without second moments no column can make up for another: H = 1, and this is rounding to nearest.
-    std::vector<float> identity;
-    sdk::QuantizeRequest complete = request;
-    if (!request.hessian) {
-      identity.assign(static_cast<std::size_t>(request.columns * request.columns), 0.0F);
-      for (std::int64_t i = 0; i < request.columns; ++i)
-        identity[static_cast<std::size_t>(i * request.columns + i)] = 1;
-      complete.hessian = identity.data();
-    }
-    try {
-      quantize_with_hessian(complete, result);
-    } catch (const std::runtime_error& error) {
-      throw sdk::Error("matrix '" + std::string(request.name) + "': " + error.what());
-    }
+    // Without second moments no column can make up for another.
+    if (!request.hessian)
+      return round_to_nearest(request, result, [&](const float* row) { return plain_scale(row, request); });
+    const Factor factor = factor_of(request, config_);
+    const std::int64_t groups = (request.rows + lane_count - 1) / lane_count;
+    std::vector<double> group_error(static_cast<std::size_t>(groups));
+    request.parallel(groups, 1, [&](std::int64_t begin, std::int64_t end) {
+      RowGroup rows(request, factor, config_.block);
+      for (std::int64_t group = begin; group < end; ++group) {
+        const std::int64_t first = group * lane_count;
+        group_error[static_cast<std::size_t>(group)] =
+            rows.run(first, std::min(lane_count, request.rows - first), result);
+      }
+    });
+    result.squared_error = std::accumulate(group_error.begin(), group_error.end(), 0.0);
   }
 
   void protect(sdk::QuantizeTensors tensors, mlg_quantize_choices& choices) override {
@@ -264,37 +268,14 @@ class Gptq : public sdk::ModelQuantizer {
   }
 
  private:
-  // scale = fp16(max(largest magnitude, 1e-10) / qmax), codes by that scale.
-  static void round_to_largest(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) {
-    result.squared_error = 0;
-    for (std::int64_t i = 0; i < request.rows; ++i) {
-      const float* row = request.weight + i * request.columns;
-      double largest = 1e-10;
-      for (std::int64_t j = 0; j < request.columns; ++j)
-        largest = std::max(largest, std::abs(static_cast<double>(row[j])));
-      const float scale = sdk::round_to_half(largest / request.qmax());
-      result.scales[i] = scale;
-      for (std::int64_t j = 0; j < request.columns; ++j) {
-        const double code = code_of(row[j], scale, request.qmax());
-        result.codes[i * request.columns + j] = static_cast<std::int8_t>(code);
-        result.squared_error += (row[j] - code * scale) * (row[j] - code * scale);
-      }
-    }
-  }
-
-  void quantize_with_hessian(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) {
-    const Factor factor = factor_of(request, config_);
-    const std::int64_t groups = (request.rows + lane_count - 1) / lane_count;
-    std::vector<double> group_error(static_cast<std::size_t>(groups));
-    request.parallel(groups, 1, [&](std::int64_t begin, std::int64_t end) {
-      RowGroup rows(request, factor, config_.block);
-      for (std::int64_t group = begin; group < end; ++group) {
-        const std::int64_t first = group * lane_count;
-        group_error[static_cast<std::size_t>(group)] =
-            rows.run(first, std::min(lane_count, request.rows - first), result);
-      }
-    });
-    result.squared_error = std::accumulate(group_error.begin(), group_error.end(), 0.0);
+  // As plain_range says; "largest": fp16(max(largest magnitude, 1e-10) / qmax).
+  float plain_scale(const float* row, const sdk::QuantizeRequest& request) const {
+    if (config_.plain_range == "deviations")
+      return row_scale(row, request.columns, request.clip_sigmas, request.qmax());
+    double largest = 1e-10;
+    for (std::int64_t j = 0; j < request.columns; ++j)
+      largest = std::max(largest, std::abs(static_cast<double>(row[j])));
+    return sdk::round_to_half(largest / request.qmax());
   }
 
   GptqConfig config_;

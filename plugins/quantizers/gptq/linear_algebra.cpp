@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "plugins/quantizers/gptq/dot.h"
-
 namespace mulligan {
 namespace {
 

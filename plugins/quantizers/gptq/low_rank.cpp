@@ -5,9 +5,11 @@
 #include <functional>
 #include <initializer_list>
 #include <mulligan/half_of_double.hpp>
+#include <ranges>
+#include <utility>
 
-#include "plugins/quantizers/gptq/dot.h"
 #include "plugins/quantizers/gptq/linear_algebra.h"
+#include "plugins/quantizers/gptq/saliency.h"
 
 namespace mulligan {
 namespace {
@@ -139,10 +141,7 @@ std::vector<std::int64_t> largest_errors(sdk::QuantizeTensors tensors, std::int6
   }
   std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::squares);
   std::vector<std::int64_t> chosen;
-  for (const Candidate& candidate : candidates) {
-    if (static_cast<std::int64_t>(chosen.size()) == count) break;
-    chosen.push_back(candidate.tensor);
-  }
+  for (const Candidate& candidate : candidates | std::views::take(count)) chosen.push_back(candidate.tensor);
   return chosen;
 }
 
@@ -230,10 +229,7 @@ double most_correction_bytes(sdk::QuantizeTensors tensors, std::int64_t count, s
         coarse ? 2 + 2 * of_rank * columns / static_cast<double>(group) : 2 * (rows + of_rank);
     bytes.push_back(codes + scales);
   }
-  std::ranges::sort(bytes, std::greater{});
-  double total = 0;
-  for (std::size_t i = 0; i < bytes.size() && static_cast<std::int64_t>(i) < count; ++i) total += bytes[i];
-  return total;
+  return sum_of_largest(std::move(bytes), count);
 }
 
 }  // namespace mulligan

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <ranges>
+#include <utility>
 
 namespace mulligan {
 
@@ -39,11 +42,13 @@ std::vector<ColumnGroup> most_salient_groups(sdk::QuantizeTensors tensors, std::
   }
   std::ranges::stable_sort(candidates, std::ranges::greater{}, &Candidate::score);
   std::vector<ColumnGroup> groups;
-  for (const Candidate& candidate : candidates) {
-    if (static_cast<std::int64_t>(groups.size()) == count) break;
-    groups.push_back(candidate.group);
-  }
+  for (const Candidate& candidate : candidates | std::views::take(count)) groups.push_back(candidate.group);
   return groups;
+}
+
+double sum_of_largest(std::vector<double> values, std::int64_t count) {
+  std::ranges::sort(values, std::greater{});
+  return std::accumulate(values.begin(), values.begin() + std::min(count, std::ssize(values)), 0.0);
 }
 
 double most_protection_bytes(sdk::QuantizeTensors tensors, std::int64_t size, std::int64_t bits,
@@ -58,11 +63,7 @@ double most_protection_bytes(sdk::QuantizeTensors tensors, std::int64_t size, st
     const std::int64_t groups = std::min(count, tensor.columns / size);
     by_group.insert(by_group.end(), static_cast<std::size_t>(groups), bytes);
   }
-  std::ranges::sort(by_group, std::greater{});
-  double total = 0;
-  for (std::size_t i = 0; i < by_group.size() && static_cast<std::int64_t>(i) < count; ++i)
-    total += by_group[i];
-  return total;
+  return sum_of_largest(std::move(by_group), count);
 }
 
 }  // namespace mulligan

@@ -22,6 +22,9 @@ std::vector<double> group_scores(const mlg_quantize_tensor& tensor, std::int64_t
 std::vector<ColumnGroup> most_salient_groups(sdk::QuantizeTensors tensors, std::int64_t size,
                                              std::int64_t bits, std::int64_t count);
 
+// Of the `count` largest values, or of all.
+double sum_of_largest(std::vector<double> values, std::int64_t count);
+
 // Bytes, at most, that the groups add: as if they lay in the tallest tensors. Codes are taken for normal.
 double most_protection_bytes(sdk::QuantizeTensors tensors, std::int64_t size, std::int64_t bits,
                              std::int64_t count);
