@@ -61,7 +61,6 @@ TttScorer::TttScorer(const BaseModel& model, const TttSetup& setup, const TttDat
   rule_ = std::make_unique<AdaptationRule>(
       setup.adapters, plan_, setup.config.batch_documents,
       sets_.empty() ? std::vector<std::shared_ptr<const AdapterTensor>>() : sets_.begin()->second->tensors());
-  draws_ = number_draws(lanes_, [&](std::int64_t queue) { return rule_->draws(queue); });
 }
 
 // Lanes side by side, so that those of all ranks are in order.
@@ -173,12 +172,18 @@ void TttScorer::update(Turn& turn) {
   }
 }
 
+// Counts the events at which adapters are drawn (PhiloxDraws) along the queue: every stretch, and every batch that draws.
+// So the numbers depend on neither lanes nor ranks but for where the base model is trained.
+std::int64_t TttScorer::draw_number(std::int64_t queue) const {
+  return static_cast<std::int64_t>(stretch_) + rule_->draws_before(queue);
+}
+
 // New adapters, the same for all lanes, which the batches of full size inherit from here on.
 void TttScorer::begin_lane(std::int64_t queue) {
   const auto set = sets_.find(setup_.config.batch_documents);
   if (set == sets_.end() || now_.report.fell_back) return;
   rule_->begin_lane();
-  set->second->create(draws_.stretches[stretch_]);
+  set->second->create(draw_number(lanes_.stretches[stretch_].first));
   tell({TttEventKind::create, queue, -1, -1, {}, {}, set->second.get()});
 }
 
@@ -192,7 +197,7 @@ AdapterSet& TttScorer::begin_batch(std::int64_t queue) {
   }
   rule_->begin_batch(queue);
   TttEvent event{TttEventKind::create, queue, batch.index, -1, batch.documents, {}, &set};
-  const std::int64_t draw = draws_.batches[static_cast<std::size_t>(queue)];
+  const std::int64_t draw = draw_number(queue) + 1;
   if (const AdapterSet::Inheritance* inherits = rule_->inheritance(queue)) {
     set.reset(draw, *inherits);
     event.kind = TttEventKind::reset;

@@ -298,20 +298,5 @@ TEST(LanePlan, AtMostOneTrainingFollowsABatch) {
   EXPECT_EQ(lanes.stretches[1].boundary, 4);
 }
 
-// Counted on paper: a creation for each stretch, one for a batch of another size, one for each batch where those draw.
-TEST(LanePlan, DrawsAreNumberedAlongTheQueue) {
-  const TttConfig config = tiny_config();  // three documents a batch, one training after four
-  const DocumentPlan plan = plan_documents(made_up_stream({5, 6, 7, 8, 9, 10, 11}), 1, config);  // 1, 3, 3
-  const LanePlan lanes = lanes_of(plan, 1, config);
-  ASSERT_EQ(lanes.stretches.size(), 2u);
-  const auto other_size = [&](std::int64_t queue) { return plan.batch(queue).size() != 3; };
-  const DrawNumbers warm = number_draws(lanes, other_size);
-  const DrawNumbers fresh = number_draws(lanes, [](std::int64_t) { return true; });
-  EXPECT_EQ(warm.stretches, (Numbers{0, 2}));
-  EXPECT_EQ(warm.batches[0], 1);
-  EXPECT_EQ(fresh.stretches, (Numbers{0, 3}));
-  EXPECT_EQ(fresh.batches, (Numbers{1, 2, 4}));
-}
-
 }  // namespace
 }  // namespace mulligan::ttt_ranks_test
