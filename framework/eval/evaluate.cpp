@@ -50,13 +50,15 @@ void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::in
     for (std::int64_t at = std::max<std::int64_t>(first, 1); at <= last; ++at)
       bytes += static_cast<std::uint64_t>(counter->bytes_at(validation.tokens, static_cast<std::size_t>(at)));
   };
-  add(ByteRule::original, validation.original_counter());
-  add(ByteRule::tokenizer, validation.tokenizer_counter());
+  add(ByteRule::original, validation.original_counter.get());
+  add(ByteRule::tokenizer, validation.tokenizer_counter.get());
 }
 
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
   // Side tables were compared with the original documents when they were read.
-  if (!validation.byte_table || validation.counter() != &*validation.byte_table || sums.tokens == 0) return;
+  if (!validation.counts_pieces || validation.counter() != validation.tokenizer_counter.get() ||
+      sums.tokens == 0)
+    return;
   const std::uint64_t decoded = bytes_by_decoding(validation, sums);
   if (decoded == sums.bytes) return;
   throw data_error(
@@ -93,7 +95,8 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, s
       validation.tokenizer && validation.counter()->count(validation.tokens) == 0,
       "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
       "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-      validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
+      validation.counts_pieces ? "pieces" : "side tables next to the pieces", data.tokenizer,
+      data.validation);
   if (targets == 0) return validation;
   const auto needed = static_cast<std::size_t>(targets) + 1;
   data_error_if(
