@@ -22,7 +22,7 @@ std::string outcome(const TttRunner::Options& options) {
 std::string smuggled(const std::string& how, int number = 0) {
   TttRunner::Options options = tiny_options(fmt::format("how = \"{}\"\nnumber = {}", how, number));
   options.adapter_plugin = "smuggling";
-  options.adapter_file = test_support::built("ttt_plugins") / "mulligan_smuggling.so";
+  options.adapter_file = (test_support::built("ttt_plugins") / "mulligan_smuggling.so").string();
   return outcome(options);
 }
 
@@ -59,7 +59,8 @@ TEST(TttSmuggling, AnOptimiserOfAdaptersNamesNothingButWhatItWasHanded) {
   const auto reaching = [](int value) {
     TttRunner::Options options = tiny_options();
     options.optimizer = "flawed_optimizer";
-    options.optimizer_file = test_support::built("flawed_plugins") / "mulligan_flawed_optimizer.so";
+    options.optimizer_file =
+        (test_support::built("flawed_plugins") / "mulligan_flawed_optimizer.so").string();
     options.optimizer_keys = fmt::format("foreign = {}", value);
     return outcome(options);
   };
