@@ -71,21 +71,17 @@ TEST(TttRule, AdaptersAreKeptRedrawnOrShrunk) {
   EXPECT_NE(kept, half);
   EXPECT_NE(kept, losses("keep = 1.0\nkeep_state = true"));
 
-  TttRunner runner(planning(""));
-  runner.set_random_parameters(3);
-  const TttConfig config = tiny_config();
-  const TttSetup setup = runner.setup(config);
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  AdapterSet& set = ttt.adapters(config.batch_documents);
+  TinyScorer<> tiny(TinyRun{.options = planning(""), .tokens = made_up_stream(kLengths)});
+  TensorStore& store = tiny.runner.store();
+  AdapterSet& set = tiny.scorer->adapters(tiny.how.config.batch_documents);
   set.create(0);
   const AdapterTensor& tensor = *set.tensors().front();
-  const std::vector<float> start = runner.store().download_as<float>(tensor.master);
+  const std::vector<float> start = store.download_as<float>(tensor.master);
   std::vector<float> moved = start;
   for (float& value : moved) value += 1;
-  runner.store().upload(tensor.master, moved);
+  store.upload(tensor.master, moved);
   set.reset(1, {std::vector<double>(set.tensors().size(), 0.25), false});
-  const std::vector<float> shrunk = runner.store().download_as<float>(tensor.master);
+  const std::vector<float> shrunk = store.download_as<float>(tensor.master);
   for (std::size_t i = 0; i < start.size(); ++i) EXPECT_NEAR(shrunk[i], start[i] + 0.25F, 1e-6F);
 }
 
