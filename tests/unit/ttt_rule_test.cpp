@@ -30,9 +30,7 @@ TttRunner::Options doc_lora(const std::string& keys) {
 
 TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr,
                 std::int64_t lanes = 1) {
-  TinyRun how{.options = options, .tokens = made_up_stream(kLengths), .lanes = lanes, .from = from};
-  how.config.prefix_documents = 0;
-  return run_tiny(how);
+  return run_tiny({.options = options, .tokens = made_up_stream(kLengths), .lanes = lanes, .from = from});
 }
 std::vector<float> losses(const std::string& keys) {
   return run(planning(keys)).losses;
@@ -91,16 +89,26 @@ TEST(TttRule, SeesBookedLosses) {
   EXPECT_NE(losses("steps = 2"), by_loss);
 }
 
+// Also with training of the base model, and with score transforms.
 TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
-  const TttRunner::Options rules[] = {planning(""), planning("keep = 0.5\nby_loss = true"),
-                                      planning("keep = 1.0\nkeep_state = true\nsteps = 2"),
-                                      doc_lora("lr_decay = 0.7\npatience = 1\nsteps = 2")};
+  std::vector<TttRunner::Options> rules = {planning(""), planning("keep = 0.5\nby_loss = true"),
+                                           planning("keep = 1.0\nkeep_state = true\nsteps = 2"),
+                                           doc_lora("lr_decay = 0.7\npatience = 1\nsteps = 2")};
+  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    TttRunner::Options& tilted = rules.emplace_back(doc_lora(""));
+    tilted.transform = "ngram_tilt";
+    tilted.transform_keys = "order = 2\nthreshold = 0.3\nboost = 1.5";
+    tilted.transform_order = order;
+  }
   for (const std::int64_t lanes : {1, 2}) {
     for (const TttRunner::Options& rule : rules) {
       const TinyOutcome whole = run(rule, nullptr, lanes);
       ASSERT_EQ(whole.standings.size(), 2u);
-      for (const TttStanding& standing : whole.standings)
-        EXPECT_EQ(run(rule, &standing, lanes).losses, whole.losses) << rule.adapters << " lanes " << lanes;
+      for (const TttStanding& standing : whole.standings) {
+        const TinyOutcome continued = run(rule, &standing, lanes);
+        EXPECT_EQ(continued.losses, whole.losses) << rule.adapters << " lanes " << lanes;
+        EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
+      }
     }
   }
 }

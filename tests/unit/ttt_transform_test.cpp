@@ -1,4 +1,4 @@
-// Score transforms in test-time training: the order in which they learn, what they change, refusals and resuming.
+// Score transforms in test-time training: the order in which they learn, what they change, and refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -122,8 +122,8 @@ TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
   EXPECT_EQ(fed(TransformOrder::file), expected);
 }
 
-TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr) {
-  return run_tiny({.options = options, .tokens = tokens, .from = from});
+TinyOutcome run(const TttRunner::Options& options) {
+  return run_tiny({.options = options, .tokens = tokens});
 }
 
 // Scores move where something was proposed, and nowhere else; adapters and base model train on the plain loss.
@@ -172,20 +172,6 @@ TEST(TransformedLoss, ProbabilitiesSumToOne) {
     for (std::size_t token = 0; token < logits.size(); ++token)
       total += std::exp(-transformed_loss(loss(token), static_cast<std::int32_t>(token), proposal, proposed));
     EXPECT_NEAR(total, 1.0, 1e-9) << proposal.size() << " biases";
-  }
-}
-
-TEST(TttTransform, AnInterruptedRunGoesOnToTheBit) {
-  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
-    SCOPED_TRACE(word_of(order));
-    const TinyOutcome whole = run(with_transform(order));
-    ASSERT_EQ(whole.standings.size(), 3u);
-    for (const TttStanding& standing : whole.standings) {
-      const TinyOutcome continued = run(with_transform(order), &standing);
-      EXPECT_EQ(continued.losses, whole.losses);
-      EXPECT_EQ(continued.report.sums.loss_nats, whole.report.sums.loss_nats);
-      EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
-    }
   }
 }
 
