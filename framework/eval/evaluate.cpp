@@ -40,6 +40,10 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
 
 }  // namespace
 
+EvalResult eval_result(const ScoreSums& sums, double seconds) {
+  return {{sums.mean_loss_nats(), sums.bpb(), sums.tokens, sums.bytes, seconds}, sums.loss_nats};
+}
+
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
                     EvalResult& result) {
   if (!validation.counter()) return;
@@ -153,10 +157,9 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
   group.sum(totals);
   // In the order in which one rank would add them.
   if (group.world_size() > 1) totals[0] = group.sum_in_order(sums.parts_nats);
-  EvalResult result;
-  result.loss_sum_nats = totals[0];
-  result.tokens = static_cast<std::uint64_t>(totals[1]);
-  result.bytes = static_cast<std::uint64_t>(totals[2]);
+  EvalResult result =
+      eval_result({totals[0], static_cast<std::uint64_t>(totals[1]), static_cast<std::uint64_t>(totals[2])},
+                  seconds_since(start));
   data_error_if(
       result.tokens == 0,
       "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
@@ -166,9 +169,6 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
     throw run_error("the validation loss is {}, so the model's weights are broken; no score is given.",
                     result.loss_sum_nats);
   }
-  result.val_loss_nats = result.loss_sum_nats / totals[1];
-  result.val_bpb = bits_per_byte(result.loss_sum_nats, result.bytes);
-  result.seconds = seconds_since(start);
   result.data = validation.data;
   result.data.packing = packing_text(evaluator.options().eval, evaluator.model(), validation.joined);
   result.masked = evaluator.masks();

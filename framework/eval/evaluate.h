@@ -68,6 +68,8 @@ struct EvalResult : Score {
       bytes_by_rule{};  // of the same tokens by each known rule; empty without bytes
 };
 
+EvalResult eval_result(const ScoreSums& sums, double seconds);
+
 // Adds the rule, and the bytes of the targets [first, last] by each rule, to a score.
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
                     EvalResult& result);

@@ -11,6 +11,7 @@
 
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
+#include "framework/core/score.h"
 #include "framework/data/eval_rows.h"
 #include "framework/data/masking.h"
 #include "framework/graph/call_access.h"
@@ -38,10 +39,7 @@ struct EvaluatorOptions {
 };
 
 // Sums over the scored tokens of one rank's share.
-struct EvalSums {
-  double loss_nats = 0;
-  std::uint64_t tokens = 0;       // scored; in masked rows the hidden ones
-  std::uint64_t bytes = 0;        // by the byte table
+struct EvalSums : ScoreSums {     // in masked rows the hidden tokens
   std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
   std::int64_t last_target = -1;
   // One for each sequence or window, in order, kept if the share is not all; loss_nats is their sum.

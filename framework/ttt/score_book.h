@@ -11,22 +11,6 @@
 
 namespace mulligan {
 
-// Sums over booked tokens.
-struct ScoreSums {
-  double loss_nats = 0;
-  std::uint64_t tokens = 0;
-  std::uint64_t bytes = 0;  // 0 without a byte table
-
-  ScoreSums& operator+=(const ScoreSums& other) {
-    loss_nats += other.loss_nats;
-    tokens += other.tokens;
-    bytes += other.bytes;
-    return *this;
-  }
-  double mean_loss_nats() const { return loss_nats / static_cast<double>(tokens); }
-  double bpb() const { return bits_per_byte(loss_nats, bytes); }
-};
-
 // Scores of the same tokens with adaptation and without.
 struct Comparison {
   ScoreSums with, without;

@@ -84,14 +84,11 @@ ValidationSet scored_validation(const RunConfig& config) {
 void require_equal_bytes(ValidationSet& validation, const TttConfig& config) {
   if (!validation.counts_pieces) return;
   for (const TargetRange& range : scored_ranges(validation, config)) {
-    EvalSums counted;
-    counted.tokens = static_cast<std::uint64_t>(range.count());
-    counted.first_target = range.first;
-    counted.last_target = range.last - 1;
-    counted.bytes = validation.tokenizer_counter->count(
-        std::span<const std::uint16_t>(validation.tokens)
-            .subspan(static_cast<std::size_t>(range.first - 1), counted.tokens + 1));
-    require_equal_bytes(validation, counted);
+    const auto tokens = static_cast<std::uint64_t>(range.count());
+    const auto scored = std::span<const std::uint16_t>(validation.tokens)
+                            .subspan(static_cast<std::size_t>(range.first - 1), tokens + 1);
+    const std::uint64_t bytes = validation.tokenizer_counter->count(scored);
+    require_equal_bytes(validation, EvalSums{{0, tokens, bytes}, range.first, range.last - 1, {}});
   }
 }
 

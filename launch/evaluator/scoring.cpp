@@ -96,8 +96,7 @@ ScoreSums score_plain(const Artifact& artifact, const EvaluationSettings& settin
   options.layer_order = scored_order(settings.model);
   options.bos_id = settings.joined ? kNoDocuments : text.bos_id;
   BoundEvaluator scoring(model.store, settings.model, model.layouts, options);
-  const EvalSums sums = scoring.evaluator.score(text.tokens, text.bytes.get());
-  return {sums.loss_nats, sums.tokens, sums.bytes};
+  return scoring.evaluator.score(text.tokens, text.bytes.get());
 }
 
 ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,

@@ -135,13 +135,9 @@ TEST_F(EvalGolden, WithoutDroppingTheRanksScoreEveryTokenOnce) {
   EXPECT_EQ(whole.first_target, 1);
   EXPECT_EQ(whole.last_target, static_cast<std::int64_t>(tokens_.size()) - 1);
   for (const int world_size : {2, 3}) {
-    EvalSums together;
-    for (int rank = 0; rank < world_size; ++rank) {
-      const EvalSums share = made->evaluator.score(tokens_, &bytes_, world_size, rank);
-      together.loss_nats += share.loss_nats;
-      together.tokens += share.tokens;
-      together.bytes += share.bytes;
-    }
+    ScoreSums together;
+    for (int rank = 0; rank < world_size; ++rank)
+      together += made->evaluator.score(tokens_, &bytes_, world_size, rank);
     EXPECT_EQ(together.tokens, whole.tokens);
     EXPECT_EQ(together.bytes, whole.bytes);
     EXPECT_NEAR(together.loss_nats, whole.loss_nats, 1e-9 * whole.loss_nats);
