@@ -121,7 +121,7 @@ class TttScorer {
                               std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
-  // ttt_meeting.cpp: what lanes and ranks learn where they meet, and what follows from it
+  // the same: what lanes and ranks learn where they meet, and what follows from it
   void meet(const LanePlan::Stretch& stretch);
   void report_batch(std::int64_t queue, AdapterSet& set, double seconds);
   void report_stretch(const LanePlan::Stretch& stretch);
