@@ -72,6 +72,9 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
 }
 
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets) {
+  data_error_if(
+      data.validation.empty(),
+      "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
   ValidationSet validation;
   validation.joined = data.documents == DataDocuments::joined;
   ShardUse use{DataSplit::validation, vocabulary, data.tokenizer, {}, 0};

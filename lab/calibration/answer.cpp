@@ -176,10 +176,6 @@ std::vector<ItemSet> answer(LoadedConfig& loaded, PluginHost& host, const Weight
   DataIdentity now;
   int bos_id = 1;
   if (options.tokens > 0) {
-    if (config.data.validation.empty())
-      throw data_error(
-          "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin, or "
-          "leave them out with --tokens 0.");
     validation = load_validation(config.data, config.model.vocabulary);
     for (const std::string& note : require_data_of(origin, validation->data, config.data)) log.line(note);
     bos_id = validation->bos_id;
