@@ -109,19 +109,6 @@ TEST(TransformFeed, LearnsInTheOrderOfScoringOrTheDocumentAlone) {
   EXPECT_EQ(fed(TransformOrder::document), of_documents(true));
 }
 
-// The record's way: one text from the first to the last token, seeded with its own first target.
-TEST(TransformFeed, FileOrderIsTheOrderOfTheStream) {
-  NaiveNgrams ngrams;
-  std::vector<int> history = {tokens[1]};
-  Proposed expected;
-  for (std::size_t i = 1; i < tokens.size(); ++i) {
-    expected[static_cast<std::int64_t>(i)] = ngrams.propose(history);
-    ngrams.learn(history, tokens[i]);
-    history.push_back(tokens[i]);
-  }
-  EXPECT_EQ(fed(TransformOrder::file), expected);
-}
-
 TinyOutcome run(const TttRunner::Options& options) {
   return run_tiny({.options = options, .tokens = tokens});
 }
