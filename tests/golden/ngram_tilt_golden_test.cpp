@@ -2,8 +2,6 @@
 // and the tilted loss.
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "framework/ttt/score_transform.h"
 #include "plugins/transforms/ngram_tilt/ngram_counts.h"
 #include "tests/golden/golden_fixture.h"
