@@ -35,7 +35,7 @@ struct EvaluatorOptions {
   EvalConfig eval;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   int bos_id = 1;            // begins documents, which attention does not cross; or kNoDocuments
-  bool keep_logits = false;  // for row_logits(): memory and a copy of [tokens of a pass, vocabulary] f32
+  bool keep_logits = false;  // for a RowListener: memory and a copy of [tokens of a pass, vocabulary] f32
 };
 
 // Sums over the scored tokens of one rank's share.
@@ -68,12 +68,10 @@ class Evaluator {
   const ModelConfig& model() const { return model_; }
   bool masks() const { return masking_.has_value(); }
 
-  // Called for each row or window with the losses of all its positions (also those that are not
-  // scored), in nats.
-  using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
-
-  // With keep_logits, while a RowListener is called: the logits of its row after the softcap, [length, vocabulary].
-  std::span<const float> row_logits() const { return row_logits_; }
+  // Called for each row or window with the losses of all its positions (also those that are not scored), in nats, and with
+  // keep_logits their logits after the softcap, [length, vocabulary].
+  using RowListener =
+      std::function<void(const EvalSpan&, std::span<const float> losses, std::span<const float> logits)>;
 
   // Called after each pass with the position that follows it and the number of rows or windows in the share.
   using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
@@ -109,7 +107,6 @@ class Evaluator {
   Batch row_;
   std::vector<std::int32_t> tokens_, targets_, cu_seqlens_;
   std::vector<float> token_loss_, logits_;
-  std::span<const float> row_logits_;
 };
 
 // An evaluator with the memory of its working space, ready to score. The arguments must outlive it.

@@ -319,7 +319,7 @@ class TttSession {
       note_step();
       saver_.passed();
     };
-    const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
+    const auto keep = [&](const EvalSpan& span, std::span<const float> row, std::span<const float>) {
       std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
     };
     evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(), ranks_.group().rank(), keep,

@@ -33,13 +33,13 @@ struct Scorer {
                    const std::string& who, const TokenListener& listener) {
     EvalPosition end = from;
     std::size_t seen = 0;
-    const auto row = [&](const EvalSpan& span, std::span<const float>) {
+    const auto row = [&](const EvalSpan& span, std::span<const float>, std::span<const float> logits) {
       const auto scored = static_cast<std::size_t>(span.length - span.score_begin);
       constexpr std::size_t block = 16;
       parallel_for((scored + block - 1) / block, threads, [&](std::size_t piece) {
         for (std::size_t i = piece * block; i < std::min(scored, (piece + 1) * block); ++i) {
           const std::size_t place = static_cast<std::size_t>(span.score_begin) + i;
-          listener(seen + i, evaluator.row_logits().subspan(place * vocabulary, vocabulary),
+          listener(seen + i, logits.subspan(place * vocabulary, vocabulary),
                    tokens[static_cast<std::size_t>(span.start) + place + 1]);
         }
       });

@@ -85,10 +85,11 @@ class EvalGolden : public testing::Test {
     SCOPED_TRACE(test.name);
     const auto made = scorer(options_of(test));
     std::vector<float> losses;
-    const EvalSums sums = made->scoring.evaluator.score(tokens_, &bytes_, test.world_size, test.rank,
-                                                        [&](const EvalSpan&, std::span<const float> row) {
-                                                          losses.insert(losses.end(), row.begin(), row.end());
-                                                        });
+    const EvalSums sums = made->scoring.evaluator.score(
+        tokens_, &bytes_, test.world_size, test.rank,
+        [&](const EvalSpan&, std::span<const float> row, std::span<const float>) {
+          losses.insert(losses.end(), row.begin(), row.end());
+        });
     const std::vector<double> expected = data_.doubles(test.name + ".loss_sum_tokens_bytes");
     const std::vector<double> scores = data_.doubles(test.name + ".val_loss_val_bpb");
     const auto tokens = static_cast<double>(sums.tokens);
