@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "framework/check/start_check.h"
 #include "framework/core/error.h"
@@ -136,12 +135,9 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
   }
   if (const auto& table = ttt.transform)
     transform_.emplace(load_plugin(host, MLG_TRANSFORM, *table), loaded.plugin("ttt.transform"));
-  std::set<const Plugin*> known;
-  if (run.loss) known.insert(&run.loss->plugin());
-  for (const auto& other : run.optimizers) known.insert(&other->plugin());
   const Optimizer& last = base_optimizer_ ? *base_optimizer_ : optimizer_;
   for (const Plugin* plugin : {&adapters_.plugin(), &optimizer_.plugin(), &last.plugin()})
-    if (known.insert(plugin).second) run.backend->add_kernels(*plugin);
+    run.backend->add_kernels(*plugin);
   require_determinism(loaded.config, *run.backend);
   check_adapters_at_start(*run.backend, adapters_, loaded.config.model);
 }

@@ -121,7 +121,7 @@ ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& set
     base.emplace(linked_plugin(PluginKind::ttt, settings.base), plugin_config(settings.base));
     const PluginHandle plugin = linked_plugin(PluginKind::optimizer, settings.base_optimizer);
     base_optimizer.emplace(plugin, plugin_config(settings.base_optimizer));
-    if (plugin->name() != optimizer_plugin->name()) add_kernels(plugin);
+    add_kernels(plugin);
   }
   const std::unique_ptr<Transform> transform = score_transform(settings);
 

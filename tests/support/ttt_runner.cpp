@@ -28,7 +28,7 @@ TttRunner::TttRunner(const Options& options)
   }
   backend_->add_kernels(adapters_->plugin());
   backend_->add_kernels(optimizer_->plugin());
-  if (base_optimizer_ && options.optimizer != "sgd") backend_->add_kernels(base_optimizer_->plugin());
+  if (base_optimizer_) backend_->add_kernels(base_optimizer_->plugin());
   for (const ParameterLayout& layout : layouts_) {
     store_.create(master_name(layout.spec.name), layout.spec.type.as(layout.master));
   }
