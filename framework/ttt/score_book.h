@@ -30,7 +30,6 @@ class ScoreBook {
 
   // Enters the loss of a target. Throws std::logic_error if it was booked before, and run_error if the loss is not finite.
   void enter(std::int64_t target, float loss_nats);
-  bool booked(std::int64_t target) const { return booked_[static_cast<std::size_t>(target)]; }
   float loss(std::int64_t target) const { return losses_[static_cast<std::size_t>(target)]; }
 
   // 0 for targets that are not booked.
