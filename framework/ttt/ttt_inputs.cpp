@@ -1,7 +1,6 @@
 #include "framework/ttt/ttt_inputs.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "framework/check/start_check.h"
 #include "framework/core/error.h"
@@ -9,16 +8,6 @@
 #include "framework/data/shard.h"
 
 namespace mulligan {
-
-std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
-  const std::int64_t lanes = loaded.config.ttt->config.lanes;
-  config_error_if(
-      lanes > 0 && lanes < world_size,
-      "{} is {}, but there are {} ranks, and some would have nothing to do; set it to at least that, "
-      "or start fewer.",
-      loaded.config.ttt->settings.where("lanes"), lanes, world_size);
-  return lanes > 0 ? lanes : world_size;
-}
 
 void require_scorable(const LoadedConfig& loaded) {
   const TttSection& ttt = *loaded.config.ttt;
@@ -54,20 +43,6 @@ void require_scorable(const LoadedConfig& loaded) {
                   ttt.settings.where("check"));
 }
 
-namespace {
-
-// Positions of the targets that are scored: all from the first document on, or those of each chosen document.
-std::vector<TargetRange> scored_ranges(const ValidationSet& validation, const TttConfig& config) {
-  const DocumentPlan plan = plan_documents(validation.tokens, validation.bos_id, config);
-  if (config.document_fraction == 1.0) return {{plan.documents[0].start + 1, std::ssize(validation.tokens)}};
-  std::vector<TargetRange> ranges;
-  for (const PlannedBatch& batch : plan.queue)
-    std::ranges::copy(plan.ranges(batch), std::back_inserter(ranges));
-  return ranges;
-}
-
-}  // namespace
-
 ValidationSet scored_validation(const RunConfig& config) {
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   if (config.eval.drop_remainder) {
@@ -78,22 +53,6 @@ ValidationSet scored_validation(const RunConfig& config) {
                 "the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
                 config.data.validation, config.eval.sequence_length);
   return validation;
-}
-
-void require_equal_bytes(ValidationSet& validation, const TttConfig& config) {
-  if (!validation.counts_pieces) return;
-  for (const TargetRange& range : scored_ranges(validation, config)) {
-    const auto tokens = static_cast<std::uint64_t>(range.count());
-    const auto scored = std::span<const std::uint16_t>(validation.tokens)
-                            .subspan(static_cast<std::size_t>(range.first - 1), tokens + 1);
-    const std::uint64_t bytes = validation.tokenizer_counter->count(scored);
-    require_equal_bytes(validation, EvalSums{{0, tokens, bytes}, range.first, range.last - 1, {}});
-  }
-}
-
-void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result) {
-  for (const TargetRange& range : scored_ranges(validation, config))
-    add_byte_rules(validation, range.first, range.last - 1, result);
 }
 
 namespace {
