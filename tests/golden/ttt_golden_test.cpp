@@ -128,20 +128,6 @@ TEST_F(TttGolden, PhaseTokens) {
   EXPECT_EQ(compared, config.phases);
 }
 
-// Without updates the score is that of the windows alone.
-TEST_F(TttGolden, ReferenceWithoutUpdates) {
-  TttRunner::Options frozen = options({{"prefix", 0}});
-  frozen.lr = 0;
-  const auto host = runner(frozen);
-  const TttConfig config = ttt_config({{"prefix", 0}});
-  const TttSetup setup = host->setup(config);
-  const TttReport report = TttScorer(host->model(), setup, {tokens_, 1, &bytes_, {}}).run();
-  EXPECT_NEAR(report.sums.mean_loss_nats(), results_.at("no_ttt_reference").at("val_loss").get<double>(),
-              val_loss_tolerance);
-  EXPECT_NEAR(report.sums.bpb(), results_.at("no_ttt_reference").at("val_bpb").get<double>(),
-              val_bpb_tolerance);
-}
-
 // One forward and backward pass with random adapters.
 TEST_F(TttGolden, ForwardAndGradients) {
   const std::vector<std::int64_t> shape = data_.shape("fwd.x");
