@@ -75,11 +75,6 @@ class Evaluator {
 
   // Called after each pass with the position that follows it and the number of rows or windows in the share.
   using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
-  // The number of the stream's `tokens` targets that a scoring of `rows` rows has passed, for a progress line.
-  double passed_tokens(const EvalPosition& position, std::size_t rows, double tokens) const {
-    if (!masks()) return static_cast<double>(position.sums.tokens);
-    return tokens * static_cast<double>(position.row) / static_cast<double>(rows);
-  }
 
   // Scores one rank's share of the targets tokens[1..]. Token losses use the softcap in the compute dtype and an fp32 cross entropy, and
   // are summed in fp64. Without `bytes` no bytes are counted. BOS as a target costs loss and counts 0 bytes. The scoring begins at
