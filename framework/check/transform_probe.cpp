@@ -4,25 +4,30 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "framework/core/philox.h"
 
 namespace mulligan {
 namespace {
 
-constexpr std::int64_t chunk = 7;
-constexpr std::size_t documents = 3, motif = 29, repeats = 6;
+// The documents of one batch: tokens[document][position]. A document's first token is given and not scored.
+using ProbeText = std::vector<std::vector<std::int32_t>>;
+// The proposals for each scored token, in the order of scoring.
+using Proposals = std::vector<std::vector<mlg_bias>>;
+using Order = std::vector<std::pair<std::size_t, std::size_t>>;
 
-// Where the scored tokens of a text stand, in queue order.
-std::vector<std::pair<std::size_t, std::size_t>> queue_order(const ProbeText& text,
-                                                             std::int64_t chunk_tokens) {
-  std::vector<std::pair<std::size_t, std::size_t>> order;
+constexpr std::size_t chunk = 7, documents = 3, motif = 29, repeats = 6;
+
+// Where the scored tokens of a text stand, in the queue order of test-time training: chunk by chunk, and within a chunk
+// document by document.
+Order queue_order(const ProbeText& text) {
+  Order order;
   std::size_t longest = 0;
   for (const auto& document : text) longest = std::max(longest, document.size());
-  const auto step = static_cast<std::size_t>(chunk_tokens);
-  for (std::size_t first = 1; first < longest; first += step) {
+  for (std::size_t first = 1; first < longest; first += chunk) {
     for (std::size_t document = 0; document < text.size(); ++document) {
-      for (std::size_t i = first; i < std::min(first + step, text[document].size()); ++i)
+      for (std::size_t i = first; i < std::min(first + chunk, text[document].size()); ++i)
         order.emplace_back(document, i);
     }
   }
@@ -51,10 +56,31 @@ ProbeText repeating_text(std::int64_t vocabulary) {
 
 // The first of `count` proposals that differ; `count` where none does.
 std::size_t first_other(const Proposals& a, const Proposals& b, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (i >= a.size() || i >= b.size() || !same_biases(a[i], b[i])) return i;
+  std::size_t at = 0;
+  while (at < count && same_biases(a[at], b[at])) ++at;
+  return at;
+}
+
+// Those for a text in a stream of its own.
+Proposals queue_proposals(const Transform& transform, const ProbeText& text, const Order& order,
+                          std::int64_t vocabulary, std::size_t ahead) {
+  const auto stream = transform.open(
+      {vocabulary, static_cast<std::int64_t>(order.size()), static_cast<std::int64_t>(text.size())});
+  for (std::size_t document = 0; document < text.size(); ++document)
+    stream->begin(static_cast<std::int64_t>(document), text[document].front());
+  Proposals proposals;
+  std::vector<std::size_t> told(text.size(), 1);
+  for (const auto& [document, position] : order) {
+    const auto place = static_cast<std::int64_t>(document);
+    const auto tell = [&, &tokens = text[document], &next = told[document]](std::size_t end) {
+      for (; next < std::min(end, tokens.size()); ++next) stream->observe(place, tokens[next]);
+    };
+    tell(position + ahead);
+    const auto proposal = stream->propose(place);
+    proposals.emplace_back(proposal.begin(), proposal.end());
+    tell(position + 1);
   }
-  return count;
+  return proposals;
 }
 
 }  // namespace
@@ -64,30 +90,13 @@ bool same_biases(std::span<const mlg_bias> a, std::span<const mlg_bias> b) {
       a, b, [](const mlg_bias& x, const mlg_bias& y) { return x.token == y.token && x.bias == y.bias; });
 }
 
-Proposals queue_proposals(const Transform& transform, const ProbeText& text, std::int64_t vocabulary,
-                          std::int64_t chunk_tokens) {
-  const auto order = queue_order(text, chunk_tokens);
-  const auto stream = transform.open(
-      {vocabulary, static_cast<std::int64_t>(order.size()), static_cast<std::int64_t>(text.size())});
-  for (std::size_t document = 0; document < text.size(); ++document)
-    stream->begin(static_cast<std::int64_t>(document), text[document].front());
-  Proposals proposals;
-  for (const auto& [document, position] : order) {
-    const auto place = static_cast<std::int64_t>(document);
-    const auto proposal = stream->propose(place);
-    proposals.emplace_back(proposal.begin(), proposal.end());
-    stream->observe(place, text[document][position]);
-  }
-  return proposals;
-}
-
-std::string transform_problem(const ProposalSource& proposals, std::int64_t vocabulary) {
+std::string transform_problem(const Transform& transform, std::int64_t vocabulary, std::size_t ahead) {
   const ProbeText text = repeating_text(vocabulary);
-  const auto order = queue_order(text, chunk);
-  const Proposals first = proposals(text, chunk);
-  if (first.size() != order.size())
-    return fmt::format("{} tokens got {} proposals", order.size(), first.size());
-  const Proposals again = proposals(text, chunk);
+  const Order order = queue_order(text);
+  const auto proposals = [&](const ProbeText& of) {
+    return queue_proposals(transform, of, order, vocabulary, ahead);
+  };
+  const Proposals first = proposals(text), again = proposals(text);
   if (const std::size_t at = first_other(first, again, order.size()); at < order.size()) {
     return fmt::format(
         "the proposal for token {} of {} is another one when the same text is "
@@ -104,7 +113,7 @@ std::string transform_problem(const ProposalSource& proposals, std::int64_t voca
                                         (others + 1));
     }
     // The proposal at the cut is for the first token that changed.
-    const std::size_t at = first_other(first, proposals(changed, chunk), cut + 1);
+    const std::size_t at = first_other(first, proposals(changed), cut + 1);
     if (at <= cut) {
       return fmt::format(
           "the proposal for token {} of {} changes with the tokens from {} on, so a score would know what it "
@@ -113,14 +122,6 @@ std::string transform_problem(const ProposalSource& proposals, std::int64_t voca
     }
   }
   return {};
-}
-
-std::string transform_problem(const Transform& transform, std::int64_t vocabulary) {
-  return transform_problem(
-      [&](const ProbeText& text, std::int64_t chunk_tokens) {
-        return queue_proposals(transform, text, vocabulary, chunk_tokens);
-      },
-      vocabulary);
 }
 
 }  // namespace mulligan

@@ -14,6 +14,22 @@ inline double bits_per_byte(double loss_nats, std::uint64_t bytes) {
                     : loss_nats / std::numbers::ln2 / static_cast<double>(bytes);
 }
 
+// Sums over scored tokens.
+struct ScoreSums {
+  double loss_nats = 0;
+  std::uint64_t tokens = 0;
+  std::uint64_t bytes = 0;  // 0 without a byte table
+
+  ScoreSums& operator+=(const ScoreSums& other) {
+    loss_nats += other.loss_nats;
+    tokens += other.tokens;
+    bytes += other.bytes;
+    return *this;
+  }
+  double mean_loss_nats() const { return loss_nats / static_cast<double>(tokens); }
+  double bpb() const { return bits_per_byte(loss_nats, bytes); }
+};
+
 struct Score {
   double val_loss_nats = 0;  // per token
   double val_bpb = 0;        // bits per byte; NaN without bytes

@@ -40,6 +40,10 @@ EvalSums score_share(Evaluator& evaluator, const ValidationSet& validation, Host
 
 }  // namespace
 
+EvalResult eval_result(const ScoreSums& sums, double seconds) {
+  return {{sums.mean_loss_nats(), sums.bpb(), sums.tokens, sums.bytes, seconds}, sums.loss_nats};
+}
+
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,
                     EvalResult& result) {
   if (!validation.counter()) return;
@@ -50,13 +54,15 @@ void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::in
     for (std::int64_t at = std::max<std::int64_t>(first, 1); at <= last; ++at)
       bytes += static_cast<std::uint64_t>(counter->bytes_at(validation.tokens, static_cast<std::size_t>(at)));
   };
-  add(ByteRule::original, validation.original_counter());
-  add(ByteRule::tokenizer, validation.tokenizer_counter());
+  add(ByteRule::original, validation.original_counter.get());
+  add(ByteRule::tokenizer, validation.tokenizer_counter.get());
 }
 
 void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
   // Side tables were compared with the original documents when they were read.
-  if (!validation.byte_table || validation.counter() != &*validation.byte_table || sums.tokens == 0) return;
+  if (!validation.counts_pieces || validation.counter() != validation.tokenizer_counter.get() ||
+      sums.tokens == 0)
+    return;
   const std::uint64_t decoded = bytes_by_decoding(validation, sums);
   if (decoded == sums.bytes) return;
   throw data_error(
@@ -66,6 +72,9 @@ void require_equal_bytes(ValidationSet& validation, const EvalSums& sums) {
 }
 
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets) {
+  data_error_if(
+      data.validation.empty(),
+      "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
   ValidationSet validation;
   validation.joined = data.documents == DataDocuments::joined;
   ShardUse use{DataSplit::validation, vocabulary, data.tokenizer, {}, 0};
@@ -93,7 +102,8 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, s
       validation.tokenizer && validation.counter()->count(validation.tokens) == 0,
       "by the {} of '{}' the tokens of the validation shards '{}' stand for no text: all of them are "
       "unknown or control pieces; prepare the data with a tokenizer that has byte fallback.",
-      validation.byte_table ? "pieces" : "side tables next to the pieces", data.tokenizer, data.validation);
+      validation.counts_pieces ? "pieces" : "side tables next to the pieces", data.tokenizer,
+      data.validation);
   if (targets == 0) return validation;
   const auto needed = static_cast<std::size_t>(targets) + 1;
   data_error_if(
@@ -150,10 +160,9 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
   group.sum(totals);
   // In the order in which one rank would add them.
   if (group.world_size() > 1) totals[0] = group.sum_in_order(sums.parts_nats);
-  EvalResult result;
-  result.loss_sum_nats = totals[0];
-  result.tokens = static_cast<std::uint64_t>(totals[1]);
-  result.bytes = static_cast<std::uint64_t>(totals[2]);
+  EvalResult result =
+      eval_result({totals[0], static_cast<std::uint64_t>(totals[1]), static_cast<std::uint64_t>(totals[2])},
+                  seconds_since(start));
   data_error_if(
       result.tokens == 0,
       "no validation token was scored: the shards hold {} tokens, fewer than one evaluation batch; set "
@@ -163,9 +172,6 @@ EvalResult evaluate(Evaluator& evaluator, ValidationSet& validation, HostGroup& 
     throw run_error("the validation loss is {}, so the model's weights are broken; no score is given.",
                     result.loss_sum_nats);
   }
-  result.val_loss_nats = result.loss_sum_nats / totals[1];
-  result.val_bpb = bits_per_byte(result.loss_sum_nats, result.bytes);
-  result.seconds = seconds_since(start);
   result.data = validation.data;
   result.data.packing = packing_text(evaluator.options().eval, evaluator.model(), validation.joined);
   result.masked = evaluator.masks();

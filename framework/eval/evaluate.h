@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +18,6 @@
 #include "framework/data/byte_count.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/segments.h"
-#include "framework/data/side_table.h"
 #include "framework/data/tokenizer.h"
 
 namespace mulligan {
@@ -35,28 +35,17 @@ struct ValidationSet {
   std::string byte_note;  // and one about side tables
   std::vector<std::uint16_t> tokens;
   std::optional<Tokenizer> tokenizer;  // absent: no bytes, so no bits per byte
-  // Counts the bytes of its targets (choose_byte_counter). With data.byte_rule = "tokenizer" it uses the pieces of the tokenizer, or
-  // under a text transform the tables next to the shards.
-  std::optional<ByteTable> byte_table;
-  std::optional<SideTable> side_table;
-  const ByteCounter* tokenizer_counter() const {
-    if (byte_table) return &*byte_table;
-    return side_table ? &*side_table : nullptr;
-  }
-  // With data.byte_rule = "original": a table of its own, or the same counter if `same_bytes`; null: not known.
-  std::optional<SideTable> original_table;
-  bool same_bytes = false;
-  const ByteCounter* original_counter() const {
-    if (original_table) return &*original_table;
-    return same_bytes ? tokenizer_counter() : nullptr;
-  }
+  // Count the bytes of its targets by each data.byte_rule (choose_byte_counter); null: not known. The tokenizer's are those of its
+  // pieces (`counts_pieces`), or under a text transform those of the tables next to the shards.
+  std::shared_ptr<const ByteCounter> tokenizer_counter, original_counter;
+  bool counts_pieces = false;
   ByteRule asked_rule = ByteRule::original;
   // The rule of the scores: the configured one, unless the original's bytes are not known.
   ByteRule byte_rule() const {
-    return asked_rule == ByteRule::original && original_counter() ? ByteRule::original : ByteRule::tokenizer;
+    return asked_rule == ByteRule::original && original_counter ? ByteRule::original : ByteRule::tokenizer;
   }
   const ByteCounter* counter() const {
-    return byte_rule() == ByteRule::original ? original_counter() : tokenizer_counter();
+    return (byte_rule() == ByteRule::original ? original_counter : tokenizer_counter).get();
   }
   int bos_id = 1;
   bool joined = false;  // data.documents: attention crosses documents
@@ -66,9 +55,9 @@ struct ValidationSet {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> verified;
 };
 
-// Reads the shards and the tokenizer of `data`, with every byte checked (check_shards). Throws data_error in these cases: a token lies
-// outside of `vocabulary`; a file is bad; the shards hold symbols of a text transform without side tables; side tables and original
-// documents disagree. Throws config_error if the tokenizer has more pieces than `vocabulary`. `targets`: only the first so many of the
+// Reads the shards and the tokenizer of `data`, with every byte checked (check_shards). Throws data_error in these cases:
+// data.validation is not set; a token lies outside of `vocabulary`; a file is bad; the shards hold symbols of a text transform without
+// side tables; side tables and original documents disagree. Throws config_error if the tokenizer has more pieces than `vocabulary`. `targets`: only the first so many of the
 // stream are scored (eval.tokens; 0: all); data_error if it has fewer.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets = 0);
 
@@ -78,6 +67,8 @@ struct EvalResult : Score {
   std::map<std::string, std::uint64_t>
       bytes_by_rule{};  // of the same tokens by each known rule; empty without bytes
 };
+
+EvalResult eval_result(const ScoreSums& sums, double seconds);
 
 // Adds the rule, and the bytes of the targets [first, last] by each rule, to a score.
 void add_byte_rules(const ValidationSet& validation, std::int64_t first, std::int64_t last,

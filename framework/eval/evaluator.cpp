@@ -162,10 +162,10 @@ EvalSums Evaluator::score(std::span<const std::uint16_t> tokens, const ByteCount
       const auto losses =
           std::span<const float>(token_loss_)
               .subspan(place * static_cast<std::size_t>(row_tokens), static_cast<std::size_t>(span.length));
-      row_logits_ =
+      const auto logits =
           std::span<const float>(logits_).subspan(place * static_cast<std::size_t>(row_tokens) * vocabulary,
                                                   static_cast<std::size_t>(span.length) * vocabulary);
-      if (listener) listener(span, losses);
+      if (listener) listener(span, losses, logits);
       // Sequence by sequence, so that the sum does not depend on how ranks share and pack them.
       const std::int64_t part_tokens = sliding(options_) ? span.length : options_.eval.sequence_length;
       for (std::int64_t begin = span.score_begin; begin < span.length;) {

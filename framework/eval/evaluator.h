@@ -11,6 +11,7 @@
 
 #include "framework/config/eval_config.h"
 #include "framework/config/model_config.h"
+#include "framework/core/score.h"
 #include "framework/data/eval_rows.h"
 #include "framework/data/masking.h"
 #include "framework/graph/call_access.h"
@@ -34,14 +35,11 @@ struct EvaluatorOptions {
   EvalConfig eval;
   LayerOrderKind layer_order = LayerOrderKind::plain;  // recurrent models are scored looped
   int bos_id = 1;            // begins documents, which attention does not cross; or kNoDocuments
-  bool keep_logits = false;  // for row_logits(): memory and a copy of [tokens of a pass, vocabulary] f32
+  bool keep_logits = false;  // for a RowListener: memory and a copy of [tokens of a pass, vocabulary] f32
 };
 
 // Sums over the scored tokens of one rank's share.
-struct EvalSums {
-  double loss_nats = 0;
-  std::uint64_t tokens = 0;       // scored; in masked rows the hidden ones
-  std::uint64_t bytes = 0;        // by the byte table
+struct EvalSums : ScoreSums {     // in masked rows the hidden tokens
   std::int64_t first_target = 0;  // the scored targets are the stream's positions [first_target, last_target]
   std::int64_t last_target = -1;
   // One for each sequence or window, in order, kept if the share is not all; loss_nats is their sum.
@@ -70,20 +68,13 @@ class Evaluator {
   const ModelConfig& model() const { return model_; }
   bool masks() const { return masking_.has_value(); }
 
-  // Called for each row or window with the losses of all its positions (also those that are not
-  // scored), in nats.
-  using RowListener = std::function<void(const EvalSpan&, std::span<const float>)>;
-
-  // With keep_logits, while a RowListener is called: the logits of its row after the softcap, [length, vocabulary].
-  std::span<const float> row_logits() const { return row_logits_; }
+  // Called for each row or window with the losses of all its positions (also those that are not scored), in nats, and with
+  // keep_logits their logits after the softcap, [length, vocabulary].
+  using RowListener =
+      std::function<void(const EvalSpan&, std::span<const float> losses, std::span<const float> logits)>;
 
   // Called after each pass with the position that follows it and the number of rows or windows in the share.
   using PassListener = std::function<void(const EvalPosition&, std::size_t)>;
-  // The number of the stream's `tokens` targets that a scoring of `rows` rows has passed, for a progress line.
-  double passed_tokens(const EvalPosition& position, std::size_t rows, double tokens) const {
-    if (!masks()) return static_cast<double>(position.sums.tokens);
-    return tokens * static_cast<double>(position.row) / static_cast<double>(rows);
-  }
 
   // Scores one rank's share of the targets tokens[1..]. Token losses use the softcap in the compute dtype and an fp32 cross entropy, and
   // are summed in fp64. Without `bytes` no bytes are counted. BOS as a target costs loss and counts 0 bytes. The scoring begins at
@@ -111,7 +102,6 @@ class Evaluator {
   Batch row_;
   std::vector<std::int32_t> tokens_, targets_, cu_seqlens_;
   std::vector<float> token_loss_, logits_;
-  std::span<const float> row_logits_;
 };
 
 // An evaluator with the memory of its working space, ready to score. The arguments must outlive it.

@@ -4,6 +4,7 @@
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
 #include "framework/data/documents.h"
+#include "framework/data/side_table.h"
 #include "framework/data/tokenizer_fit.h"
 #include "framework/data/transformed_encoding.h"
 #include "framework/eval/evaluate.h"
@@ -39,11 +40,17 @@ void add_note(ValidationSet& validation, const std::string& note) {
   validation.byte_note += (validation.byte_note.empty() ? "" : "\n") + note;
 }
 
+void count_originals(ValidationSet& validation, const ByteCounter& bytes, const TextSource& originals) {
+  validation.original_counter = std::make_shared<const SideTable>(
+      encode_originals(validation.tokens, validation.bos_id, *validation.tokenizer, bytes, originals));
+}
+
 // Tables that published sets bring along, of transformed text or, without a manifest, of any.
 void use_tables(ValidationSet& validation, const DataConfig& data, const std::vector<fs::path>& tables) {
   const bool transformed = transform_of(*validation.tokenizer) != nullptr;
-  const SideTable table = SideTable::load(tables, validation.files);
-  (transformed ? validation.side_table : validation.original_table) = table;
+  const auto loaded = std::make_shared<const SideTable>(SideTable::load(tables, validation.files));
+  (transformed ? validation.tokenizer_counter : validation.original_counter) = loaded;
+  const SideTable& table = *loaded;
   require_fit(table, validation.tokens, validation.bos_id);
   const fs::path originals = originals_of(validation, data);
   if (originals.empty()) {
@@ -55,8 +62,7 @@ void use_tables(ValidationSet& validation, const DataConfig& data, const std::ve
   }
   const TextSource source({originals});
   require_original_bytes(table, validation.tokens, validation.bos_id, *validation.tokenizer, source);
-  validation.original_table =
-      encode_originals(validation.tokens, validation.bos_id, *validation.tokenizer, table, source);
+  count_originals(validation, table, source);
   add_note(
       validation,
       fmt::format("bytes are counted by the shards' side tables, which agree with '{}' document by document",
@@ -65,10 +71,11 @@ void use_tables(ValidationSet& validation, const DataConfig& data, const std::ve
 
 // Tables of plain text, which `prepare` writes where the tokens may spell another text than the original.
 void use_listed_tables(ValidationSet& validation, const StatedOriginal& stated) {
-  const SideTable& table = validation.original_table.emplace(
+  const auto table = std::make_shared<const SideTable>(
       SideTable::load(find_side_tables("", validation.files), validation.files));
-  require_fit(table, validation.tokens, validation.bos_id);
-  const std::uint64_t bytes = table.count(validation.tokens);
+  validation.original_counter = table;
+  require_fit(*table, validation.tokens, validation.bos_id);
+  const std::uint64_t bytes = table->count(validation.tokens);
   if (!stated.whole || bytes == stated.bytes) return;
   throw data_error(
       "the byte side tables next to '{}' count {} bytes, but the manifest says that the original text has {}; "
@@ -78,8 +85,9 @@ void use_listed_tables(ValidationSet& validation, const StatedOriginal& stated) 
 
 // Whether the pieces spell the original, or what is known of it.
 void judge_pieces(ValidationSet& validation, const StatedOriginal& stated) {
-  validation.same_bytes = stated.known ? stated.kept : validation.tokenizer->keeps_text();
-  if (validation.same_bytes || validation.asked_rule == ByteRule::tokenizer) return;
+  const bool kept = stated.known ? stated.kept : validation.tokenizer->keeps_text();
+  if (kept) validation.original_counter = validation.tokenizer_counter;
+  if (kept || validation.asked_rule == ByteRule::tokenizer) return;
   add_note(
       validation,
       fmt::format(
@@ -132,14 +140,15 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
   require_own_tokenizer(tokenizer_fit(read_file(data.tokenizer), validation.tokens), data);
   if (tables.empty() && !stated.plain)
     refuse_transform_symbols(*validation.tokenizer, validation.tokens, validation.files);
-  if (tables.empty() || !transform_of(*validation.tokenizer))
-    validation.byte_table = ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary));
+  validation.counts_pieces = tables.empty() || !transform_of(*validation.tokenizer);
+  if (validation.counts_pieces) {
+    validation.tokenizer_counter = std::make_shared<const ByteTable>(
+        ByteTable::from_tokenizer(*validation.tokenizer, static_cast<int>(vocabulary)));
+  }
   if (!tables.empty() && !listed) {
     use_tables(validation, data, tables);
   } else if (!data.validation_documents.empty()) {
-    validation.original_table =
-        encode_originals(validation.tokens, validation.bos_id, *validation.tokenizer, *validation.byte_table,
-                         TextSource({data.validation_documents}));
+    count_originals(validation, *validation.tokenizer_counter, TextSource({data.validation_documents}));
   } else if (listed) {
     use_listed_tables(validation, stated);
   } else {
@@ -150,9 +159,10 @@ void choose_byte_counter(ValidationSet& validation, const DataConfig& data, std:
 std::string unproven_bytes(const ValidationSet& validation, const DataConfig& data) {
   if (!validation.tokenizer) return {};
   if (!data.validation_documents.empty()) return {};  // which were encoded again when the shards were opened
-  if (validation.side_table) return originals_of(validation, data).empty() ? no_originals : "";
-  if (validation.original_table && !stated_original(validation.files).in_tables &&
-      validation.byte_rule() == ByteRule::original)
+  if (!validation.counts_pieces) return originals_of(validation, data).empty() ? no_originals : "";
+  if (validation.byte_rule() == ByteRule::original &&
+      validation.original_counter != validation.tokenizer_counter &&
+      !stated_original(validation.files).in_tables)
     return no_originals;
   const fs::path text = stated_text(validation);
   if (text.empty()) {

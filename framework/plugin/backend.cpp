@@ -72,19 +72,20 @@ DeviceBuffer Backend::allocate(std::size_t bytes) {
   return {*this, address, bytes};
 }
 
-void Backend::add_kernels(const Plugin& plugin, bool replace) {
+void Backend::add_kernels(const Plugin& plugin) {
   const std::span<const mlg_kernel> kernels = plugin.kernels();
-  if (kernels.empty()) return;
+  if (kernels.empty() || added_.contains(kernels.data())) return;
   {
     const std::lock_guard lock(owners_mutex);
     const char* owner = owner_texts.insert(plugin.description()).first->c_str();
     for (const mlg_kernel& kernel : kernels) kernel_owners[kernel.name] = owner;
   }
-  if (mlg_error error = table().add_kernels(instance(), kernels.data(),
-                                            static_cast<std::uint32_t>(kernels.size()), replace)) {
+  if (mlg_error error =
+          table().add_kernels(instance(), kernels.data(), static_cast<std::uint32_t>(kernels.size()), 0)) {
     throw config_error("{} refuses the kernels of {}: {}", this->plugin().description(), plugin.description(),
                        error);
   }
+  added_.insert(kernels.data());
   replace_known_kernels();
 }
 

@@ -5,6 +5,7 @@
 #include <mulligan/backend.h>
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -123,9 +124,9 @@ class Backend : public PluginInstance<mlg_backend_table> {
     call(table().zero, device, bytes);
   }
 
-  // Makes the kernels of another plugin callable (those for other backends are ignored). If a name exists already, it is
-  // replaced with `replace`, and refused with a config_error otherwise.
-  void add_kernels(const Plugin& plugin, bool replace = false);
+  // Makes the kernels of another plugin callable (those for other backends are ignored), once. Throws config_error if a name
+  // exists already.
+  void add_kernels(const Plugin& plugin);
   // Puts a compiled kernel of a file in place of the kernel `name`. If this instance does not know the name yet, this happens
   // when add_kernels() brings the kernel. From then on a refused call of the kernel is a config_error. `where` begins the
   // messages. Throws config_error with the backend's sentence if it refuses the file, or does not support files.
@@ -182,6 +183,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
     bool done = false;
   };
   void replace_known_kernels();
+  std::set<const mlg_kernel*> added_;  // first kernels of the plugins that were added
   std::vector<Replacement> replacements_;
   std::size_t allocated_bytes_ = 0, peak_allocated_bytes_ = 0;
   BackendWatch* watch_ = nullptr;

@@ -19,10 +19,6 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   resolve_run_plugins(loaded, host, PluginUse::score);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
-  if (config.data.validation.empty()) {
-    throw data_error(
-        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
-  }
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
   require_computing(backend, "nothing can be scored");
@@ -31,10 +27,9 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model, validation.joined);
-  ranks.require_same_data(scored);
-  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
+  validation.data.packing = packing_text(config.eval, config.model, validation.joined);
+  ranks.require_same_data(validation.data);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);
 

@@ -78,7 +78,7 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, H
   const auto watch = [&](const EvalPosition& now, std::size_t rows) {
     passed();
     position = now;
-    progress.set(evaluator.passed_tokens(now, rows, shown.total));
+    progress.set(shown.total * static_cast<double>(now.row) / static_cast<double>(rows));
     if (!state) return;
     const double seconds = steady_seconds() - start;
     if (state->due()) save(*state, position, seconds);

@@ -1,7 +1,6 @@
 #include "framework/run/run_plugins.h"
 
 #include <algorithm>
-#include <set>
 
 #include "framework/config/schema.h"
 #include "framework/core/error.h"
@@ -197,21 +196,17 @@ void add_training_plugins(RunPlugins& plugins, const LoadedConfig& loaded, Plugi
     return plugins.schedules.back().get();
   };
   const Schedule* shared = add_schedule(config.schedule);
-  std::set<const Plugin*> known;
-  const auto add_kernels = [&](const Plugin& plugin) {
-    if (known.insert(&plugin).second) plugins.backend->add_kernels(plugin);
-  };
-  add_kernels(plugins.loss->plugin());
+  plugins.backend->add_kernels(plugins.loss->plugin());
   for (const OptimizerConfig& optimizer : config.optimizers) {
     plugins.optimizers.push_back(std::make_unique<Optimizer>(
         load_plugin(host, MLG_OPTIMIZER, optimizer.table), loaded.plugin(optimizer.table.section)));
     plugins.optimizer_schedules.push_back(optimizer.schedule ? add_schedule(*optimizer.schedule) : shared);
-    add_kernels(plugins.optimizers.back()->plugin());
+    plugins.backend->add_kernels(plugins.optimizers.back()->plugin());
   }
   if (config.wrapper) {
     plugins.wrapper = std::make_unique<Wrapper>(load_plugin(host, MLG_WRAPPER, *config.wrapper),
                                                 loaded.plugin(config.wrapper->section));
-    add_kernels(plugins.wrapper->plugin());
+    plugins.backend->add_kernels(plugins.wrapper->plugin());
   }
 }
 

@@ -220,7 +220,7 @@ void Trainer::validate(const std::string& phase) {
     const auto tokens = static_cast<double>(validation_->tokens.size() - 1);
     Progress progress(&outputs_.log(), {.what = "evaluation", .unit = "tokens", .total = tokens});
     const auto passed = [&](const EvalPosition& position, std::size_t rows) {
-      progress.set(evaluator.passed_tokens(position, rows, tokens));
+      progress.set(tokens * static_cast<double>(position.row) / static_cast<double>(rows));
     };
     result_.validation = evaluate(evaluator, *validation_, ranks_.group(), passed);
   } catch (const Error& error) {

@@ -46,6 +46,12 @@ bool AdaptationRule::draws(std::int64_t queue) const {
   return !inherits;
 }
 
+std::int64_t AdaptationRule::draws_before(std::int64_t queue) const {
+  std::int64_t count = 0;
+  for (std::int64_t before = 0; before < queue; ++before) count += draws(before) ? 1 : 0;
+  return count;
+}
+
 // FNV-1a over the bits.
 void AdaptationRule::note(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);

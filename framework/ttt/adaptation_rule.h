@@ -30,8 +30,8 @@ class AdaptationRule {
 
   // Null for a batch of another size, which has adapters of its own.
   const AdapterSet::Inheritance* inheritance(std::int64_t queue) const;
-  // Whether a batch draws first values of adapters.
-  bool draws(std::int64_t queue) const;
+  // How many of the batches before `queue` draw first values of adapters.
+  std::int64_t draws_before(std::int64_t queue) const;
 
   // A lane begins with new adapters.
   void begin_lane() { updates_.clear(); }
@@ -48,6 +48,7 @@ class AdaptationRule {
   std::string text(const AdapterSet::Inheritance& inheritance) const;
 
  private:
+  bool draws(std::int64_t queue) const;
   void note(double value);
 
   const TttPlugin& plugin_;

@@ -190,17 +190,4 @@ std::vector<std::int64_t> LanePlan::order() const {
   return order;
 }
 
-DrawNumbers number_draws(const LanePlan& lanes, const std::function<bool(std::int64_t)>& draws) {
-  DrawNumbers numbers;
-  std::int64_t next = 0;
-  for (const LanePlan::Stretch& stretch : lanes.stretches) {
-    numbers.stretches.push_back(next++);
-    for (std::int64_t queue = stretch.first; queue < stretch.end; ++queue) {
-      numbers.batches.push_back(next);
-      if (draws(queue)) ++next;
-    }
-  }
-  return numbers;
-}
-
 }  // namespace mulligan

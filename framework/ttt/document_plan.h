@@ -11,7 +11,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -114,14 +113,5 @@ struct LanePlan {
 // `boundaries`: phase_boundaries; empty: the base model is never trained. At most one training follows one batch.
 LanePlan plan_lanes(const DocumentPlan& plan, std::int64_t context_tokens,
                     const std::vector<std::int64_t>& boundaries, std::int64_t lanes);
-
-// Numbers of the events at which adapters are drawn (PhiloxDraws), counted along the queue, so that they
-// depend on neither lanes nor ranks but for where the base model is trained.
-struct DrawNumbers {
-  std::vector<std::int64_t> stretches;  // of the adapters that every lane begins it with
-  std::vector<std::int64_t> batches;
-};
-// `draws`: whether a batch of the queue draws adapters.
-DrawNumbers number_draws(const LanePlan& lanes, const std::function<bool(std::int64_t)>& draws);
 
 }  // namespace mulligan

@@ -37,7 +37,7 @@ void ScoreBook::enter(std::int64_t target, float loss_nats) {
 
 ScoreSums ScoreBook::sums(const TargetRange& range) const {
   for (std::int64_t target = range.first; target < range.last; ++target) {
-    if (!booked(target))
+    if (!booked_[static_cast<std::size_t>(target)])
       throw std::logic_error(fmt::format("the token at position {} has no score yet", target));
   }
   return sums_of(losses_, range);

@@ -11,22 +11,6 @@
 
 namespace mulligan {
 
-// Sums over booked tokens.
-struct ScoreSums {
-  double loss_nats = 0;
-  std::uint64_t tokens = 0;
-  std::uint64_t bytes = 0;  // 0 without a byte table
-
-  ScoreSums& operator+=(const ScoreSums& other) {
-    loss_nats += other.loss_nats;
-    tokens += other.tokens;
-    bytes += other.bytes;
-    return *this;
-  }
-  double mean_loss_nats() const { return loss_nats / static_cast<double>(tokens); }
-  double bpb() const { return bits_per_byte(loss_nats, bytes); }
-};
-
 // Scores of the same tokens with adaptation and without.
 struct Comparison {
   ScoreSums with, without;
@@ -46,7 +30,6 @@ class ScoreBook {
 
   // Enters the loss of a target. Throws std::logic_error if it was booked before, and run_error if the loss is not finite.
   void enter(std::int64_t target, float loss_nats);
-  bool booked(std::int64_t target) const { return booked_[static_cast<std::size_t>(target)]; }
   float loss(std::int64_t target) const { return losses_[static_cast<std::size_t>(target)]; }
 
   // 0 for targets that are not booked.

@@ -1,8 +1,6 @@
 #include "framework/ttt/ttt_inputs.h"
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 
 #include "framework/check/start_check.h"
 #include "framework/core/error.h"
@@ -10,16 +8,6 @@
 #include "framework/data/shard.h"
 
 namespace mulligan {
-
-std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
-  const std::int64_t lanes = loaded.config.ttt->config.lanes;
-  config_error_if(
-      lanes > 0 && lanes < world_size,
-      "{} is {}, but there are {} ranks, and some would have nothing to do; set it to at least that, "
-      "or start fewer.",
-      loaded.config.ttt->settings.where("lanes"), lanes, world_size);
-  return lanes > 0 ? lanes : world_size;
-}
 
 void require_scorable(const LoadedConfig& loaded) {
   const TttSection& ttt = *loaded.config.ttt;
@@ -55,20 +43,6 @@ void require_scorable(const LoadedConfig& loaded) {
                   ttt.settings.where("check"));
 }
 
-namespace {
-
-// Positions of the targets that are scored: all from the first document on, or those of each chosen document.
-std::vector<TargetRange> scored_ranges(const ValidationSet& validation, const TttConfig& config) {
-  const DocumentPlan plan = plan_documents(validation.tokens, validation.bos_id, config);
-  if (config.document_fraction == 1.0) return {{plan.documents[0].start + 1, std::ssize(validation.tokens)}};
-  std::vector<TargetRange> ranges;
-  for (const PlannedBatch& batch : plan.queue)
-    std::ranges::copy(plan.ranges(batch), std::back_inserter(ranges));
-  return ranges;
-}
-
-}  // namespace
-
 ValidationSet scored_validation(const RunConfig& config) {
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   if (config.eval.drop_remainder) {
@@ -79,25 +53,6 @@ ValidationSet scored_validation(const RunConfig& config) {
                 "the validation shards '{}' hold less than one row of eval.sequence_length = {} tokens.",
                 config.data.validation, config.eval.sequence_length);
   return validation;
-}
-
-void require_equal_bytes(ValidationSet& validation, const TttConfig& config) {
-  if (!validation.byte_table) return;
-  for (const TargetRange& range : scored_ranges(validation, config)) {
-    EvalSums counted;
-    counted.tokens = static_cast<std::uint64_t>(range.count());
-    counted.first_target = range.first;
-    counted.last_target = range.last - 1;
-    counted.bytes = validation.byte_table->count(
-        std::span<const std::uint16_t>(validation.tokens)
-            .subspan(static_cast<std::size_t>(range.first - 1), counted.tokens + 1));
-    require_equal_bytes(validation, counted);
-  }
-}
-
-void add_byte_rules(const ValidationSet& validation, const TttConfig& config, EvalResult& result) {
-  for (const TargetRange& range : scored_ranges(validation, config))
-    add_byte_rules(validation, range.first, range.last - 1, result);
 }
 
 namespace {
@@ -139,12 +94,9 @@ TttPlugins::TttPlugins(const LoadedConfig& loaded, PluginHost& host, RunPlugins&
   }
   if (const auto& table = ttt.transform)
     transform_.emplace(load_plugin(host, MLG_TRANSFORM, *table), loaded.plugin("ttt.transform"));
-  std::set<const Plugin*> known;
-  if (run.loss) known.insert(&run.loss->plugin());
-  for (const auto& other : run.optimizers) known.insert(&other->plugin());
   const Optimizer& last = base_optimizer_ ? *base_optimizer_ : optimizer_;
   for (const Plugin* plugin : {&adapters_.plugin(), &optimizer_.plugin(), &last.plugin()})
-    if (known.insert(plugin).second) run.backend->add_kernels(*plugin);
+    run.backend->add_kernels(*plugin);
   require_determinism(loaded.config, *run.backend);
   check_adapters_at_start(*run.backend, adapters_, loaded.config.model);
 }

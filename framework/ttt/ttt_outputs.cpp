@@ -62,10 +62,6 @@ std::string TttChecks::text() const {
       chunks, all_chunks, cuts, 100 * share);
 }
 
-EvalResult eval_result(const ScoreSums& sums, double seconds) {
-  return {{sums.mean_loss_nats(), sums.bpb(), sums.tokens, sums.bytes, seconds}, sums.loss_nats};
-}
-
 void require_audit_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   const std::string name = path.filename().string();

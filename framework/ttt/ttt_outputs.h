@@ -33,8 +33,6 @@ struct TttResult {
   nlohmann::ordered_json made;  // PlanCacheCounts of all ranks, the clock being that of scoring and training
 };
 
-EvalResult eval_result(const ScoreSums& sums, double seconds);
-
 // "batch 3 of 20 (64 documents of up to 812 tokens): running val_bpb 1.0712, gain 0.0098, |A| 12.1
 // drift 1.4, |B| 0.3".
 std::string batch_text(const TttBatchReport& batch, std::size_t batches);

@@ -115,12 +115,13 @@ class TttScorer {
   void score_batch(std::int64_t queue);
   void begin_lane(std::int64_t queue);
   AdapterSet& begin_batch(std::int64_t queue);
+  std::int64_t draw_number(std::int64_t queue) const;
   Turn make_turn(std::int64_t queue, std::int64_t chunk, AdapterSet& set);
   SuffixCheck::Scores forward(const Turn& turn, std::span<const std::int32_t> tokens,
                               std::span<const std::int32_t> targets, bool with_normalisers);
   void tell(TttEventKind kind, const Turn& turn, bool only_more, std::string chosen = {});
 
-  // ttt_meeting.cpp: what lanes and ranks learn where they meet, and what follows from it
+  // the same: what lanes and ranks learn where they meet, and what follows from it
   void meet(const LanePlan::Stretch& stretch);
   void report_batch(std::int64_t queue, AdapterSet& set, double seconds);
   void report_stretch(const LanePlan::Stretch& stretch);
@@ -161,7 +162,6 @@ class TttScorer {
   std::vector<Program*> programs_;  // of sets_ and base_
   SharedArena arena_;
   SuffixCheck suffixes_;
-  DrawNumbers draws_;
   TttStanding now_;                        // done, report and pending; standing() adds the rest
   std::size_t stretch_ = 0;                // under way
   std::string invalid_reason_;             // why the scores of this rank must not be used

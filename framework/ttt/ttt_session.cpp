@@ -1,6 +1,7 @@
 #include "framework/ttt/ttt_session.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -155,6 +156,17 @@ class TttSaver {
   double keep_seconds_ = 0;  // what it took
 };
 
+// [ttt] lanes, for so many ranks. Throws config_error where there are fewer lanes than ranks.
+std::int64_t lanes_for(const LoadedConfig& loaded, int world_size) {
+  const std::int64_t lanes = loaded.config.ttt->config.lanes;
+  config_error_if(
+      lanes > 0 && lanes < world_size,
+      "{} is {}, but there are {} ranks, and some would have nothing to do; set it to at least that, "
+      "or start fewer.",
+      loaded.config.ttt->settings.where("lanes"), lanes, world_size);
+  return lanes > 0 ? lanes : world_size;
+}
+
 // One run, from its checks to its result.
 class TttSession {
  public:
@@ -284,13 +296,36 @@ class TttSession {
     if (!validation_.note.empty()) log.line(validation_.note);
     if (!validation_.byte_note.empty()) log.line(validation_.byte_note);
     for (const std::string& note : require_data_of(origin_, validation_.data, config_.data)) log.line(note);
-    require_equal_bytes(validation_, ttt_);
+    require_equal_scored_bytes();
     log.print("test-time training on {} tokens with '{}' on {}", validation_.tokens.size() - 1, origin_.name,
               backend.info().description);
     if (config_.ttt->transform && config_.ttt->transform_order == TransformOrder::file) {
       log.print(
           "warning: ttt.transform.text_order = \"file\" is the published record's way and contested: "
           "proposals know documents that are scored later; \"queue\" and \"document\" do not");
+    }
+  }
+
+  // Positions of the targets that are scored: all from the first document on, or those of each chosen document.
+  std::vector<TargetRange> scored_ranges() const {
+    const DocumentPlan plan = plan_documents(validation_.tokens, validation_.bos_id, ttt_);
+    if (ttt_.document_fraction == 1.0) return {{plan.documents[0].start + 1, std::ssize(validation_.tokens)}};
+    std::vector<TargetRange> ranges;
+    for (const PlannedBatch& batch : plan.queue)
+      std::ranges::copy(plan.ranges(batch), std::back_inserter(ranges));
+    return ranges;
+  }
+
+  // Counts the bytes of all tokens that will be scored by the byte table and by decoding. Throws data_error when the two
+  // differ: bits per byte could not be given, and hours of scoring would be lost.
+  void require_equal_scored_bytes() {
+    if (!validation_.counts_pieces) return;
+    for (const TargetRange& range : scored_ranges()) {
+      const auto tokens = static_cast<std::uint64_t>(range.count());
+      const auto scored = std::span<const std::uint16_t>(validation_.tokens)
+                              .subspan(static_cast<std::size_t>(range.first - 1), tokens + 1);
+      const std::uint64_t bytes = validation_.tokenizer_counter->count(scored);
+      require_equal_bytes(validation_, EvalSums{{0, tokens, bytes}, range.first, range.last - 1, {}});
     }
   }
 
@@ -319,7 +354,7 @@ class TttSession {
       note_step();
       saver_.passed();
     };
-    const auto keep = [&](const EvalSpan& span, std::span<const float> row) {
+    const auto keep = [&](const EvalSpan& span, std::span<const float> row, std::span<const float>) {
       std::ranges::copy(row, saver_.reference.begin() + span.start + 1);
     };
     evaluator.score(validation_.tokens, nullptr, ranks_.group().world_size(), ranks_.group().rank(), keep,
@@ -335,7 +370,9 @@ class TttSession {
     const auto finished = [&](const ScoreSums& sums, const char* phase, bool of_all_tokens) {
       EvalResult score = eval_result(sums, saver_.seconds(phase));
       score.data = validation_.data;
-      if (of_all_tokens) add_byte_rules(validation_, ttt_, score);
+      if (!of_all_tokens) return score;
+      for (const TargetRange& range : scored_ranges())
+        add_byte_rules(validation_, range.first, range.last - 1, score);
       return score;
     };
     const TttReport& report = result.report;

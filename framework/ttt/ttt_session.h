@@ -1,8 +1,6 @@
 // Scores a model with test-time training, as a configuration's [ttt] says.
 #pragma once
 
-#include <filesystem>
-
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
@@ -13,14 +11,10 @@ namespace mulligan {
 
 class RunRanks;
 
-struct TttOptions : ConsoleOptions {
-  // Where ttt_result.json (see ttt_outputs.h), ledger.json and the audit log go: the run directory, whose
-  // ledger is continued, or any other folder. Empty: no files, but the audit log, where one is asked for, goes
-  // into the folder the program was started in.
-  std::filesystem::path directory;
-  // Continue the unfinished test-time training whose state lies in `directory`; from the beginning where
-  // there is none. Without: anew (ScoreState).
-  bool resume = false;
+// ttt_result.json (see ttt_outputs.h), ledger.json and the audit log also go to the `directory` of ScoreFiles: the run
+// directory, whose ledger is continued, or any other folder. Empty: no files, but the audit log, where one is asked for,
+// goes into the folder the program was started in.
+struct TttOptions : ConsoleOptions, ScoreFiles {
   bool quantised = false;  // the weights are those of an artifact
 };
 

@@ -21,6 +21,20 @@ using Chunk = mlg_ttt_chunk;
 using Step = mlg_ttt_step;
 using BaseNumbers = mlg_base_update;
 
+// `value` [B*R, features], a row for each token, as [B, R, features]: a matrix for each of the tap's B documents.
+inline Value document_rows(Recorder& recorder, Value value, const Tap& tap, std::int64_t features) {
+  const auto dtype = static_cast<mlg_dtype>(recorder.describe(value).dtype);
+  return recorder.view(value, 0, shape(dtype, {tap.documents, tap.tokens, features}));
+}
+
+// Records c = alpha * op(a) op(b) + beta * c, one matmul per document; op transposes where asked. All have rank 3.
+inline void document_matmul(Recorder& recorder, Value a, Value b, Value c, bool transpose_a, bool transpose_b,
+                            double beta, double alpha = 1) {
+  recorder.launch(
+      "matmul", {a, b, c},
+      {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
+}
+
 // Adapters per document. The host keeps their values and reveals no token.
 class Adapters {
  public:

@@ -27,19 +27,15 @@ struct Model {
 
   // Runs the evaluator over `tokens`, with `row` for each row. Loads the weights: one store holds the inputs
   // of one program.
-  void score(
-      const EvalConfig& eval, bool keep_logits, std::span<const std::uint16_t> tokens, Progress& progress,
-      const std::function<void(const Evaluator&, const EvalSpan&, std::span<const float>)>& row) const {
+  void score(const EvalConfig& eval, bool keep_logits, std::span<const std::uint16_t> tokens,
+             Progress& progress, const Evaluator::RowListener& row) const {
     LoadedModel weights(backend, config, LoadedModel::Masters::scored);
     BoundEvaluator scoring(weights.store(), config.model, weights.layouts(),
                            {eval, scored_order(config.model), bos_id, keep_logits});
     weights.load(load);
-    scoring.evaluator.score(
-        tokens, nullptr, 1, 0,
-        [&](const EvalSpan& span, std::span<const float> losses) { row(scoring.evaluator, span, losses); },
-        [&](const EvalPosition& position, std::size_t rows) {
-          progress.set(static_cast<double>(position.row) / static_cast<double>(rows));
-        });
+    scoring.evaluator.score(tokens, nullptr, 1, 0, row, [&](const EvalPosition& position, std::size_t rows) {
+      progress.set(static_cast<double>(position.row) / static_cast<double>(rows));
+    });
   }
 };
 
@@ -48,12 +44,11 @@ ItemSet answer_tokens(const Model& model, std::span<const std::uint16_t> tokens,
   ItemSet set{"validation", false, {}};
   Progress progress(&log, {.what = "predicting tokens", .total = 1});
   model.score(model.config.eval, true, tokens, progress,
-              [&](const Evaluator& evaluator, const EvalSpan& span, std::span<const float>) {
+              [&](const EvalSpan& span, std::span<const float>, std::span<const float> logits) {
                 for (std::int64_t i = span.score_begin; i < span.length; ++i) {
                   const auto position = static_cast<std::size_t>(span.start + i + 1);
                   const Choice choice = choose(
-                      evaluator.row_logits().subspan(static_cast<std::size_t>(i) * vocabulary, vocabulary),
-                      tokens[position]);
+                      logits.subspan(static_cast<std::size_t>(i) * vocabulary, vocabulary), tokens[position]);
                   set.items.push_back({std::to_string(position), "", static_cast<int>(choice.choice),
                                        tokens[position], choice.prediction});
                 }
@@ -112,7 +107,7 @@ std::vector<double> choice_losses(const Model& model, const std::vector<Text>& t
     std::ranges::copy(texts[i].tokens, stream.begin() + static_cast<std::ptrdiff_t>(i * length));
   std::vector<double> losses(texts.size(), 0);
   model.score(eval, false, stream, progress,
-              [&](const Evaluator&, const EvalSpan& span, std::span<const float> token_losses) {
+              [&](const EvalSpan& span, std::span<const float> token_losses, std::span<const float>) {
                 for (std::size_t i = 0; i < token_losses.size(); ++i) {
                   const std::size_t target = static_cast<std::size_t>(span.start) + i + 1,
                                     text = target / length, at = target % length;
@@ -176,10 +171,6 @@ std::vector<ItemSet> answer(LoadedConfig& loaded, PluginHost& host, const Weight
   DataIdentity now;
   int bos_id = 1;
   if (options.tokens > 0) {
-    if (config.data.validation.empty())
-      throw data_error(
-          "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin, or "
-          "leave them out with --tokens 0.");
     validation = load_validation(config.data, config.model.vocabulary);
     for (const std::string& note : require_data_of(origin, validation->data, config.data)) log.line(note);
     bos_id = validation->bos_id;

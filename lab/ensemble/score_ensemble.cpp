@@ -33,13 +33,13 @@ struct Scorer {
                    const std::string& who, const TokenListener& listener) {
     EvalPosition end = from;
     std::size_t seen = 0;
-    const auto row = [&](const EvalSpan& span, std::span<const float>) {
+    const auto row = [&](const EvalSpan& span, std::span<const float>, std::span<const float> logits) {
       const auto scored = static_cast<std::size_t>(span.length - span.score_begin);
       constexpr std::size_t block = 16;
       parallel_for((scored + block - 1) / block, threads, [&](std::size_t piece) {
         for (std::size_t i = piece * block; i < std::min(scored, (piece + 1) * block); ++i) {
           const std::size_t place = static_cast<std::size_t>(span.score_begin) + i;
-          listener(seen + i, evaluator.row_logits().subspan(place * vocabulary, vocabulary),
+          listener(seen + i, logits.subspan(place * vocabulary, vocabulary),
                    tokens[static_cast<std::size_t>(span.start) + place + 1]);
         }
       });
@@ -148,17 +148,12 @@ void fill(EnsembleScore& score, const Tally& tally) {
 
 ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin, const ScoreOptions& options,
                             RunLog& log) {
-  if (config.data.validation.empty()) {
-    throw data_error(
-        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
-  }
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
-  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
+  validation.data.packing = packing_text(config.eval, config.model, validation.joined);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
   if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
   return validation;
@@ -238,8 +233,6 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   whole.tokens = tally.counted.tokens;
   whole.data = validation.data;
   require_whole_score(config.ledger, whole);
-  score.data.packing =
-      packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
   score.seconds = seconds_since(start);
   return score;
 }

@@ -180,11 +180,6 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
   require_computing(backend, "nothing can be compared");
-  if (config.data.validation.empty()) {
-    throw data_error(
-        "data.validation is not set, but sequences are taken from it; "
-        "name the validation shards, for example data/fineweb_val_*.bin.");
-  }
   RunLog log(options, {});
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);

@@ -18,7 +18,7 @@ void RowGuard::write(const Graph&, Value, bool, const std::string&) {}
 void RowGuard::view(const Graph&, Value, std::int64_t, const TensorType&) const {}
 void RowGuard::call(const Graph&, const Call&) {}
 
-std::string transform_problem(const Transform&, std::int64_t) {
+std::string transform_problem(const Transform&, std::int64_t, std::size_t) {
   return {};
 }
 void probe_causality(AdapterSet&, const BaseModel&, const TttPlugin&) {}

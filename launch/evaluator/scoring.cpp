@@ -96,8 +96,7 @@ ScoreSums score_plain(const Artifact& artifact, const EvaluationSettings& settin
   options.layer_order = scored_order(settings.model);
   options.bos_id = settings.joined ? kNoDocuments : text.bos_id;
   BoundEvaluator scoring(model.store, settings.model, model.layouts, options);
-  const EvalSums sums = scoring.evaluator.score(text.tokens, text.bytes.get());
-  return {sums.loss_nats, sums.tokens, sums.bytes};
+  return scoring.evaluator.score(text.tokens, text.bytes.get());
 }
 
 ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& settings, ScoredText& text,
@@ -122,7 +121,7 @@ ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& set
     base.emplace(linked_plugin(PluginKind::ttt, settings.base), plugin_config(settings.base));
     const PluginHandle plugin = linked_plugin(PluginKind::optimizer, settings.base_optimizer);
     base_optimizer.emplace(plugin, plugin_config(settings.base_optimizer));
-    if (plugin->name() != optimizer_plugin->name()) add_kernels(plugin);
+    add_kernels(plugin);
   }
   const std::unique_ptr<Transform> transform = score_transform(settings);
 

@@ -36,17 +36,20 @@ class DocMatrix final : public sdk::Adapters {
 
   // 3. What they add to the layer's output, and how gradients reach them.
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
-    multiply(recorder, rows(recorder, forward.block_input, tap, tap.inputs), forward.adapters[0],
-             rows(recorder, forward.output, tap, tap.outputs), false, true, 1.0);
+    sdk::document_matmul(recorder, sdk::document_rows(recorder, forward.block_input, tap, tap.inputs),
+                         forward.adapters[0], sdk::document_rows(recorder, forward.output, tap, tap.outputs),
+                         false, true, 1.0);
   }
   void record_backward(sdk::Recorder& recorder, const sdk::Tap& tap,
                        const sdk::TapBackward& backward) const override {
-    const sdk::Value d_out = rows(recorder, backward.output_gradient, tap, tap.outputs);
-    multiply(recorder, d_out, rows(recorder, backward.forward.block_input, tap, tap.inputs),
-             backward.gradients[0], true, false, 0.0);
+    const sdk::Value d_out = sdk::document_rows(recorder, backward.output_gradient, tap, tap.outputs);
+    sdk::document_matmul(recorder, d_out,
+                         sdk::document_rows(recorder, backward.forward.block_input, tap, tap.inputs),
+                         backward.gradients[0], true, false, 0.0);
     if (backward.input_gradient == sdk::absent) return;
-    multiply(recorder, d_out, backward.forward.adapters[0],
-             rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, backward.accumulate);
+    sdk::document_matmul(recorder, d_out, backward.forward.adapters[0],
+                         sdk::document_rows(recorder, backward.input_gradient, tap, tap.inputs), false, false,
+                         backward.accumulate);
   }
 
   // 4. The rule: how much is learned from a booked chunk, and what the next batch inherits (chunk -1).
@@ -58,20 +61,6 @@ class DocMatrix final : public sdk::Adapters {
   }
 
  private:
-  // [B*R, features] as [B, R, features]: one matrix for each of the B documents.
-  static sdk::Value rows(sdk::Recorder& recorder, sdk::Value value, const sdk::Tap& tap,
-                         std::int64_t features) {
-    const auto dtype = static_cast<mlg_dtype>(recorder.describe(value).dtype);
-    return recorder.view(value, 0, sdk::shape(dtype, {tap.documents, tap.tokens, features}));
-  }
-  // c = op(a) op(b) + beta c
-  static void multiply(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
-                       bool transpose_b, double beta) {
-    recorder.launch(
-        "matmul", {a, b, c},
-        {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", 1.0}, {"beta", beta}});
-  }
-
   Config config_;
 };
 

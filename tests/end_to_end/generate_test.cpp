@@ -78,9 +78,10 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   std::vector<double> losses;
   const auto score = [&](const std::vector<std::uint16_t>& tokens) {
     losses.clear();
-    scoring.evaluator.score(tokens, nullptr, 1, 0, [&](const EvalSpan&, std::span<const float> row) {
-      losses.assign(row.begin(), row.end());
-    });
+    scoring.evaluator.score(tokens, nullptr, 1, 0,
+                            [&](const EvalSpan&, std::span<const float> row, std::span<const float>) {
+                              losses.assign(row.begin(), row.end());
+                            });
   };
   score(document);
   double sum = 0;

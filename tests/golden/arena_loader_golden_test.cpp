@@ -160,9 +160,10 @@ TEST_F(ArenaLoaderGolden, ScoresOfTheModel) {
     for (const ParameterLayout& layout : layouts)
       store.upload(master_name(layout.spec.name), parameters.floats(layout.spec.name));
     std::vector<float> losses;
-    evaluator.score(set.tokens, nullptr, 1, 0, [&](const EvalSpan&, std::span<const float> row) {
-      losses.insert(losses.end(), row.begin(), row.end());
-    });
+    evaluator.score(set.tokens, nullptr, 1, 0,
+                    [&](const EvalSpan&, std::span<const float> row, std::span<const float>) {
+                      losses.insert(losses.end(), row.begin(), row.end());
+                    });
     EXPECT_LE(largest_difference(losses, data_.doubles("val.token_loss")), 1e-4);
     const auto group = make_single_group();
     const EvalResult result = evaluate(evaluator, set, *group);

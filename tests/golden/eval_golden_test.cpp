@@ -55,12 +55,9 @@ class EvalGolden : public testing::Test {
   struct Scorer {
     Scorer(Backend& backend, const ModelConfig& model, const std::vector<ParameterLayout>& layouts,
            const EvaluatorOptions& options)
-        : store(backend), evaluator(store, model, layouts, options), arena(backend) {
-      arena.bind({&evaluator.program()}, store);
-    }
+        : store(backend), scoring(store, model, layouts, options) {}
     TensorStore store;
-    Evaluator evaluator;
-    SharedArena arena;
+    BoundEvaluator scoring;
   };
   std::unique_ptr<Scorer> scorer(const EvaluatorOptions& options) {
     auto made = std::make_unique<Scorer>(*backend_, model_, layouts_, options);
@@ -88,10 +85,11 @@ class EvalGolden : public testing::Test {
     SCOPED_TRACE(test.name);
     const auto made = scorer(options_of(test));
     std::vector<float> losses;
-    const EvalSums sums = made->evaluator.score(tokens_, &bytes_, test.world_size, test.rank,
-                                                [&](const EvalSpan&, std::span<const float> row) {
-                                                  losses.insert(losses.end(), row.begin(), row.end());
-                                                });
+    const EvalSums sums = made->scoring.evaluator.score(
+        tokens_, &bytes_, test.world_size, test.rank,
+        [&](const EvalSpan&, std::span<const float> row, std::span<const float>) {
+          losses.insert(losses.end(), row.begin(), row.end());
+        });
     const std::vector<double> expected = data_.doubles(test.name + ".loss_sum_tokens_bytes");
     const std::vector<double> scores = data_.doubles(test.name + ".val_loss_val_bpb");
     const auto tokens = static_cast<double>(sums.tokens);
@@ -121,31 +119,6 @@ TEST_F(EvalGolden, EveryModeLayerOrderAndRankMatches) {
   const std::vector<Case> cases = cases_of(data_.manifest().at("results"));
   ASSERT_FALSE(cases.empty());
   for (const Case& test : cases) check(test);
-}
-
-// Without drop_remainder every target is scored once for any share. The reference drops tokens, so it has no such case.
-TEST_F(EvalGolden, WithoutDroppingTheRanksScoreEveryTokenOnce) {
-  Case test{"every token", false, true, 1, 0};
-  EvaluatorOptions options = options_of(test);
-  options.eval.drop_remainder = false;
-  const auto made = scorer(options);
-  const EvalSums whole = made->evaluator.score(tokens_, &bytes_);
-  EXPECT_EQ(whole.tokens, tokens_.size() - 1);
-  EXPECT_EQ(whole.bytes, bytes_.count(tokens_));
-  EXPECT_EQ(whole.first_target, 1);
-  EXPECT_EQ(whole.last_target, static_cast<std::int64_t>(tokens_.size()) - 1);
-  for (const int world_size : {2, 3}) {
-    EvalSums together;
-    for (int rank = 0; rank < world_size; ++rank) {
-      const EvalSums share = made->evaluator.score(tokens_, &bytes_, world_size, rank);
-      together.loss_nats += share.loss_nats;
-      together.tokens += share.tokens;
-      together.bytes += share.bytes;
-    }
-    EXPECT_EQ(together.tokens, whole.tokens);
-    EXPECT_EQ(together.bytes, whole.bytes);
-    EXPECT_NEAR(together.loss_nats, whole.loss_nats, 1e-9 * whole.loss_nats);
-  }
 }
 
 }  // namespace

@@ -15,10 +15,12 @@ PluginHost& test_plugin_host();
 // The plugin's keys resolved from TOML text such as "momentum = 0.9\nnesterov = true".
 PluginConfig test_plugin_config(const PluginHandle& plugin, const std::string& toml = "");
 
-// An instance of T (Backend, Loss, Optimizer, Schedule) made by plugin `name` of that kind.
+// An instance of T (Backend, Loss, Optimizer, Schedule) made by plugin `name` of that kind. `file`: its library, where it is not
+// one of this build's plugins.
 template <typename T>
-std::unique_ptr<T> make_plugin(PluginKind kind, const std::string& name, const std::string& toml = "") {
-  const PluginHandle plugin = test_plugin_host().load(kind, name);
+std::unique_ptr<T> make_plugin(PluginKind kind, const std::string& name, const std::string& toml = "",
+                               const std::string& file = "") {
+  const PluginHandle plugin = test_plugin_host().load(kind, name, file);
   return std::make_unique<T>(plugin, test_plugin_config(plugin, toml));
 }
 

@@ -13,26 +13,22 @@ TttRunner::TttRunner(const Options& options)
       store_(*backend_),
       layouts_(parameter_layouts(options.model, options.compute)),
       model_{store_, options_.model, layouts_, options.compute, options.layer_order} {
-  const PluginHandle adapters =
-      test_plugin_host().load(PluginKind::ttt, options.adapter_plugin, options.adapter_file);
-  adapters_ = std::make_unique<TttPlugin>(adapters, test_plugin_config(adapters, options.adapters));
-  const PluginHandle optimizer =
-      test_plugin_host().load(PluginKind::optimizer, options.optimizer, options.optimizer_file);
-  optimizer_ = std::make_unique<Optimizer>(optimizer, test_plugin_config(optimizer, options.optimizer_keys));
+  adapters_ =
+      make_plugin<TttPlugin>(PluginKind::ttt, options.adapter_plugin, options.adapters, options.adapter_file);
+  optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, options.optimizer, options.optimizer_keys,
+                                      options.optimizer_file);
   if (options.base != "none") {
     base_ = make_plugin<TttPlugin>(PluginKind::ttt, "global_sgd", options.base);
     base_optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, "sgd",
                                              fmt::format("momentum = {}", base_->base_update().momentum));
   }
   if (!options.transform.empty()) {
-    const PluginHandle transform =
-        test_plugin_host().load(PluginKind::transform, options.transform, options.transform_file);
-    transform_ =
-        std::make_unique<Transform>(transform, test_plugin_config(transform, options.transform_keys));
+    transform_ = make_plugin<Transform>(PluginKind::transform, options.transform, options.transform_keys,
+                                        options.transform_file);
   }
   backend_->add_kernels(adapters_->plugin());
   backend_->add_kernels(optimizer_->plugin());
-  if (base_optimizer_ && options.optimizer != "sgd") backend_->add_kernels(base_optimizer_->plugin());
+  if (base_optimizer_) backend_->add_kernels(base_optimizer_->plugin());
   for (const ParameterLayout& layout : layouts_) {
     store_.create(master_name(layout.spec.name), layout.spec.type.as(layout.master));
   }

@@ -217,7 +217,7 @@ TEST(OriginalBytes, OfShardsWithoutAManifest) {
   EXPECT_EQ(known.byte_rule(), ByteRule::original);
   EXPECT_EQ(counted_sizes(known), given_sizes(options));
   EXPECT_EQ(unproven_bytes(known, data), "");
-  EXPECT_EQ(known.original_table->sha256(),
+  EXPECT_EQ(known.original_counter->sha256(),
             load_validation(data_config(options.output), 340).counter()->sha256());
 }
 

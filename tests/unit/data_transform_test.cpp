@@ -167,9 +167,8 @@ TEST(TransformedData, PublishedShardsWorkAsTheyAre) {
     data.validation = pattern;
     const ValidationSet set = load_validation(data, 340);
     EXPECT_EQ(set.files.size(), 1u);
-    ASSERT_TRUE(set.side_table.has_value());
-    EXPECT_FALSE(set.byte_table.has_value());
-    EXPECT_EQ(set.data.byte_table_sha256, set.side_table->sha256());
+    EXPECT_FALSE(set.counts_pieces);
+    EXPECT_EQ(set.data.byte_table_sha256, set.tokenizer_counter->sha256());
     EXPECT_EQ(set.counter()->count(set.tokens), bytes);
     EXPECT_TRUE(contains(set.byte_note, "no original documents"));
     data.validation_documents = (folder / "validation.jsonl").string();
@@ -203,7 +202,7 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
   data.byte_rule = ByteRule::tokenizer;
   const ValidationSet contest = load_validation(data, 340);
   EXPECT_EQ(contest.counter()->count(contest.tokens), published_bytes);
-  EXPECT_EQ(contest.original_counter()->count(contest.tokens), whole);
+  EXPECT_EQ(contest.original_counter->count(contest.tokens), whole);
 }
 
 TEST(TransformedData, PieceTablesAreRefused) {

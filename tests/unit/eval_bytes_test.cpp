@@ -96,19 +96,21 @@ TEST_F(EvalBytes, ADroppedRemainderLeavesOutTheBytesOfItsTokens) {
   const auto row = static_cast<std::uint64_t>(eval.sequence_length * eval.packed_sequences);
   EXPECT_EQ(result.tokens, (validation_.tokens.size() - 1) / row * row);
   EXPECT_EQ(result.bytes,
-            validation_.byte_table->count(std::span(validation_.tokens).first(result.tokens + 1)));
+            validation_.counter()->count(std::span(validation_.tokens).first(result.tokens + 1)));
 }
 
 TEST_F(EvalBytes, AByteTableThatDisagreesWithTheTextGivesNoScore) {
   std::vector<std::int32_t> base(end_to_end::tiny_vocabulary, 1);
   std::vector<std::uint8_t> zeros(end_to_end::tiny_vocabulary, 0);
-  validation_.byte_table = ByteTable(base, zeros, zeros);
+  validation_.tokenizer_counter = validation_.original_counter =
+      std::make_shared<const ByteTable>(base, zeros, zeros);
   EXPECT_TRUE(contains(refusal(loaded_.config.eval, ExitCode::bad_data), "byte"));
 }
 
 TEST_F(EvalBytes, WithoutATokenizerThereIsALossButNoBitsPerByte) {
   validation_.tokenizer.reset();
-  validation_.byte_table.reset();
+  validation_.tokenizer_counter = validation_.original_counter = nullptr;
+  validation_.counts_pieces = false;
   const EvalResult result = evaluate(evaluator(loaded_.config.eval), validation_, *group_);
   EXPECT_EQ(result.bytes, 0u);
   EXPECT_TRUE(std::isnan(result.val_bpb));

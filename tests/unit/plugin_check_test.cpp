@@ -201,13 +201,14 @@ TEST(StartCheck, RefusesALossThatWritesNothing) {
 
 // Ranks may be threads of one process.
 TEST(StartCheck, BackendsOfSeveralThreadsTakeKernelsAtOnce) {
-  const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "adamw");
+  const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "adamw"),
+                     cpu = test_plugin_host().load(PluginKind::backend, "cpu");
   ASSERT_FALSE(plugin->kernels().empty());
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < 4; ++rank)
     ranks.emplace_back([&] {
-      const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-      for (int i = 0; i < 5000; ++i) backend->add_kernels(*plugin, true);
+      for (int i = 0; i < 500; ++i)
+        std::make_unique<Backend>(cpu, test_plugin_config(cpu, "threads = 1"))->add_kernels(*plugin);
     });
   ranks.clear();
   EXPECT_EQ(kernel_owner(plugin->kernels().front().name), plugin->description());

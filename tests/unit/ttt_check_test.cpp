@@ -108,12 +108,7 @@ bool found(const std::string& how, std::int64_t window, TttCheck check) {
   options.adapter_plugin = "smuggling";
   options.adapter_file = (test_support::built("ttt_plugins") / "mulligan_smuggling.so").string();
   options.base = "none";
-  TttRunner runner(options);
-  runner.set_random_parameters(3);
-  const TttConfig config = config_of(check);
-  const std::vector<std::uint16_t> tokens = thirty_chunks();
-  const TttSetup setup = runner.setup(config);
-  TttScorer run(runner.model(), setup, {tokens, 1, nullptr, {}});
+  TinyScorer<> tiny(TinyRun{.options = options, .config = config_of(check), .tokens = thirty_chunks()});
   // No recording gives an adapter the targets, so the test does.
   void* loaded = ::dlopen(options.adapter_file.c_str(), RTLD_NOW | RTLD_NOLOAD);
   using Reveal = void (*)(std::int64_t, std::int64_t, const std::int32_t*);
@@ -121,11 +116,11 @@ bool found(const std::string& how, std::int64_t window, TttCheck check) {
   EXPECT_NE(reveal, nullptr);
   for (std::int64_t tokens_of = 2 * kChunk; reveal && tokens_of <= kContext; tokens_of += kChunk) {
     const std::string name = fmt::format("ttt/window/4x{}x{}/targets", tokens_of, kChunk);
-    reveal(tokens_of, kChunk, static_cast<const std::int32_t*>(runner.store().address(name)));
+    reveal(tokens_of, kChunk, static_cast<const std::int32_t*>(tiny.runner.store().address(name)));
   }
   if (loaded) ::dlclose(loaded);
   try {
-    EXPECT_EQ(run.run().sums.tokens, tokens.size() - 1);
+    EXPECT_EQ(tiny.scorer->run().sums.tokens, tiny.how.tokens.size() - 1);
   } catch (const InvalidRun&) {
     return true;
   }

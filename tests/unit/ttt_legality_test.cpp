@@ -63,46 +63,26 @@ std::vector<std::size_t> moved_by_later_tokens(int document, std::int64_t from,
   return moved;
 }
 
-// Reveals a chunk before its scores are final.
-class OutOfOrderRun : public TttScorer {
+// reveals_early: a chunk before its scores are final. reveals_nothing: trains on a chunk all the same. trains_early: on a
+// chunk before its scores are final, past the book's refusal: what a broken host would do.
+enum class Fault { reveals_early, reveals_nothing, trains_early };
+
+template <Fault fault>
+class FaultyRun : public TttScorer {
  public:
   using TttScorer::TttScorer;
 
  protected:
   void take_turn(Turn& turn) override {
     score(turn);
-    if (turn.trains) reveal(turn);
-    book(turn);
-  }
-};
-
-// Trains on a chunk that it does not reveal.
-class HiddenRun : public TttScorer {
- public:
-  using TttScorer::TttScorer;
-
- protected:
-  void take_turn(Turn& turn) override {
-    score(turn);
-    book(turn);
-    if (turn.trains) update(turn);
-  }
-};
-
-// Trains on a chunk before its scores are final, past the book's refusal: what a broken host would do.
-class BrokenRun : public TttScorer {
- public:
-  using TttScorer::TttScorer;
-
- protected:
-  void take_turn(Turn& turn) override {
-    score(turn);
-    if (turn.trains) {
+    if (fault == Fault::reveals_early && turn.trains) reveal(turn);
+    if (fault == Fault::trains_early && turn.trains) {
       turn.program.set_weights(std::vector<float>(turn.targets.size(), 0.1F));
       turn.set.update(turn.program, 0.02);
       score(turn);
     }
     book(turn);
+    if (fault == Fault::reveals_nothing && turn.trains) update(turn);
   }
 };
 
@@ -154,14 +134,15 @@ TEST(TttLegality, AFallbackDependsOnThePastOnly) {
 }
 
 TEST(TttLegality, NothingIsRevealedBeforeItIsBooked) {
-  EXPECT_TRUE(contains(said_by([] { losses_of<OutOfOrderRun>(made_up_stream(kLengths), tiny_config()); }),
+  const auto tokens = made_up_stream(kLengths);
+  EXPECT_TRUE(contains(said_by([&] { losses_of<FaultyRun<Fault::reveals_early>>(tokens, tiny_config()); }),
                        "has no score yet"));
-  EXPECT_TRUE(contains(said_by([] { losses_of<HiddenRun>(made_up_stream(kLengths), tiny_config()); }),
+  EXPECT_TRUE(contains(said_by([&] { losses_of<FaultyRun<Fault::reveals_nothing>>(tokens, tiny_config()); }),
                        "before it is revealed"));
 }
 
 TEST(TttLegality, ABrokenOrderIsSeenByTheProbe) {
-  EXPECT_NE(moved_by_later_tokens<BrokenRun>(2, 13), std::vector<std::size_t>{});
+  EXPECT_NE(moved_by_later_tokens<FaultyRun<Fault::trains_early>>(2, 13), std::vector<std::size_t>{});
 }
 
 TEST(TttLegality, EachTokenIsBookedOnce) {

@@ -113,24 +113,19 @@ TEST(TttRanks, FourLanesScoreTheSameOnOneTwoThreeAndFourRanks) {
   }
 }
 
-// Each lane has a chain of adapters of its own, so with warm start the lanes matter, as the record's ranks do.
-TEST(TttRanks, WithWarmStartTheNumberOfLanesMatters) {
-  TinyRun one = with_lanes(1), four = with_lanes(4);
-  one.config.prefix_documents = four.config.prefix_documents = 0;
-  EXPECT_NE(run(one, 1)[0].losses, run(four, 1)[0].losses);
-}
-
-// Without warm start and training of the base model a batch depends on its place in the queue alone.
-TEST(TttRanks, WithFreshAdaptersTheNumberOfLanesDoesNotMatter) {
-  const auto fresh = [](std::int64_t lanes) {
-    TinyRun options = with_lanes(lanes);
-    options.options = tiny_options("rank = 3\nalpha = 6.0\nwarm_start_a = false");
-    options.config.prefix_documents = 0;
-    return options;
-  };
-  const Outcome one = run(fresh(1), 1)[0];
-  EXPECT_EQ(one.losses, run(fresh(4), 1)[0].losses);
-  EXPECT_EQ(one.losses, run(fresh(4), 3)[0].losses);
+// Each lane has a chain of adapters of its own, so with warm start the lanes matter, as the record's ranks do. Without
+// warm start and training of the base model a batch depends on its place in the queue alone.
+TEST(TttRanks, TheNumberOfLanesMattersWithWarmStartAlone) {
+  for (const bool warm : {true, false}) {
+    const auto losses = [&](std::int64_t lanes, int ranks) {
+      TinyRun options = with_lanes(lanes);
+      options.options = tiny_options(fmt::format("rank = 3\nalpha = 6.0\nwarm_start_a = {}", warm));
+      options.config.prefix_documents = 0;
+      return run(options, ranks)[0].losses;
+    };
+    EXPECT_EQ(losses(1, 1) == losses(4, 1), !warm);
+    if (!warm) EXPECT_EQ(losses(1, 1), losses(4, 3));
+  }
 }
 
 // The fallback is decided where all meet, from what all have scored.
@@ -296,21 +291,6 @@ TEST(LanePlan, AtMostOneTrainingFollowsABatch) {
   ASSERT_EQ(lanes.stretches.size(), 2u);
   EXPECT_EQ(lanes.stretches[0].boundary, 2);
   EXPECT_EQ(lanes.stretches[1].boundary, 4);
-}
-
-// Counted on paper: a creation for each stretch, one for a batch of another size, one for each batch where those draw.
-TEST(LanePlan, DrawsAreNumberedAlongTheQueue) {
-  const TttConfig config = tiny_config();  // three documents a batch, one training after four
-  const DocumentPlan plan = plan_documents(made_up_stream({5, 6, 7, 8, 9, 10, 11}), 1, config);  // 1, 3, 3
-  const LanePlan lanes = lanes_of(plan, 1, config);
-  ASSERT_EQ(lanes.stretches.size(), 2u);
-  const auto other_size = [&](std::int64_t queue) { return plan.batch(queue).size() != 3; };
-  const DrawNumbers warm = number_draws(lanes, other_size);
-  const DrawNumbers fresh = number_draws(lanes, [](std::int64_t) { return true; });
-  EXPECT_EQ(warm.stretches, (Numbers{0, 2}));
-  EXPECT_EQ(warm.batches[0], 1);
-  EXPECT_EQ(fresh.stretches, (Numbers{0, 3}));
-  EXPECT_EQ(fresh.batches, (Numbers{1, 2, 4}));
 }
 
 }  // namespace

@@ -30,9 +30,7 @@ TttRunner::Options doc_lora(const std::string& keys) {
 
 TinyOutcome run(const TttRunner::Options& options, const TttStanding* from = nullptr,
                 std::int64_t lanes = 1) {
-  TinyRun how{.options = options, .tokens = made_up_stream(kLengths), .lanes = lanes, .from = from};
-  how.config.prefix_documents = 0;
-  return run_tiny(how);
+  return run_tiny({.options = options, .tokens = made_up_stream(kLengths), .lanes = lanes, .from = from});
 }
 std::vector<float> losses(const std::string& keys) {
   return run(planning(keys)).losses;
@@ -71,21 +69,17 @@ TEST(TttRule, AdaptersAreKeptRedrawnOrShrunk) {
   EXPECT_NE(kept, half);
   EXPECT_NE(kept, losses("keep = 1.0\nkeep_state = true"));
 
-  TttRunner runner(planning(""));
-  runner.set_random_parameters(3);
-  const TttConfig config = tiny_config();
-  const TttSetup setup = runner.setup(config);
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
-  AdapterSet& set = ttt.adapters(config.batch_documents);
+  TinyScorer<> tiny(TinyRun{.options = planning(""), .tokens = made_up_stream(kLengths)});
+  TensorStore& store = tiny.runner.store();
+  AdapterSet& set = tiny.scorer->adapters(tiny.how.config.batch_documents);
   set.create(0);
   const AdapterTensor& tensor = *set.tensors().front();
-  const std::vector<float> start = runner.store().download_as<float>(tensor.master);
+  const std::vector<float> start = store.download_as<float>(tensor.master);
   std::vector<float> moved = start;
   for (float& value : moved) value += 1;
-  runner.store().upload(tensor.master, moved);
+  store.upload(tensor.master, moved);
   set.reset(1, {std::vector<double>(set.tensors().size(), 0.25), false});
-  const std::vector<float> shrunk = runner.store().download_as<float>(tensor.master);
+  const std::vector<float> shrunk = store.download_as<float>(tensor.master);
   for (std::size_t i = 0; i < start.size(); ++i) EXPECT_NEAR(shrunk[i], start[i] + 0.25F, 1e-6F);
 }
 
@@ -95,16 +89,26 @@ TEST(TttRule, SeesBookedLosses) {
   EXPECT_NE(losses("steps = 2"), by_loss);
 }
 
+// Also with training of the base model, and with score transforms.
 TEST(TttRule, AnInterruptedRunGoesOnToTheBit) {
-  const TttRunner::Options rules[] = {planning(""), planning("keep = 0.5\nby_loss = true"),
-                                      planning("keep = 1.0\nkeep_state = true\nsteps = 2"),
-                                      doc_lora("lr_decay = 0.7\npatience = 1\nsteps = 2")};
+  std::vector<TttRunner::Options> rules = {planning(""), planning("keep = 0.5\nby_loss = true"),
+                                           planning("keep = 1.0\nkeep_state = true\nsteps = 2"),
+                                           doc_lora("lr_decay = 0.7\npatience = 1\nsteps = 2")};
+  for (const TransformOrder order : {TransformOrder::queue, TransformOrder::document, TransformOrder::file}) {
+    TttRunner::Options& tilted = rules.emplace_back(doc_lora(""));
+    tilted.transform = "ngram_tilt";
+    tilted.transform_keys = "order = 2\nthreshold = 0.3\nboost = 1.5";
+    tilted.transform_order = order;
+  }
   for (const std::int64_t lanes : {1, 2}) {
     for (const TttRunner::Options& rule : rules) {
       const TinyOutcome whole = run(rule, nullptr, lanes);
       ASSERT_EQ(whole.standings.size(), 2u);
-      for (const TttStanding& standing : whole.standings)
-        EXPECT_EQ(run(rule, &standing, lanes).losses, whole.losses) << rule.adapters << " lanes " << lanes;
+      for (const TttStanding& standing : whole.standings) {
+        const TinyOutcome continued = run(rule, &standing, lanes);
+        EXPECT_EQ(continued.losses, whole.losses) << rule.adapters << " lanes " << lanes;
+        EXPECT_EQ(continued.report.untransformed.loss_nats, whole.report.untransformed.loss_nats);
+      }
     }
   }
 }

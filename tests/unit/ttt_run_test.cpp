@@ -19,10 +19,16 @@ namespace {
 
 const std::vector<int> kLengths = {9, 14, 31, 7, 22, 12, 18, 27, 5, 16};
 
+TinyRun tiny_run(const TttRunner::Options& options = tiny_options(),
+                 const TttConfig& config = tiny_config()) {
+  return {.options = options, .config = config, .tokens = made_up_stream(kLengths)};
+}
+
 TinyOutcome run(const TttRunner::Options& options, const TttConfig& config,
                 const std::vector<float>& without = {}) {
-  return run_tiny(
-      {.options = options, .config = config, .tokens = made_up_stream(kLengths), .without = without});
+  TinyRun how = tiny_run(options, config);
+  how.without = without;
+  return run_tiny(how);
 }
 
 // Building programs of many shapes takes seconds. In a process of its own: signals are taken over before there are threads.
@@ -32,12 +38,8 @@ TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
     const StopSignals signals;
     kill(getpid(), SIGTERM);
     while (stop_signal() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-    TttRunner runner(tiny_options());
-    const TttConfig config = tiny_config();
-    const TttSetup setup = runner.setup(config);
     try {
-      TttScorer(runner.model(), setup, {tokens, 1, nullptr, {}});
+      TinyScorer<> tiny(tiny_run());
     } catch (const Error& error) {
       _exit(error.code() == ExitCode::interrupted ? 7 : 1);
     }
@@ -48,46 +50,39 @@ TEST(TttRunDeathTest, ASignalEndsTheBuildingOfItsPrograms) {
 
 // The first values of a document's adapters do not depend on the documents that share its batch.
 TEST(TttScorer, TheBackendDrawsTheAdaptersFirstValues) {
-  TttRunner runner(tiny_options());
-  const PhiloxDraws& draws = *runner.options().draws;
-  const TttConfig config = tiny_config();
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-  const TttSetup setup = runner.setup(config);
-  TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+  TinyScorer<> tiny(tiny_run());
+  const TensorStore& store = tiny.runner.store();
+  const PhiloxDraws& draws = *tiny.how.options.draws;
   int uniform = 0;
   for (const std::int64_t documents : {1, 3}) {
-    AdapterSet& set = ttt.adapters(documents);
+    AdapterSet& set = tiny.scorer->adapters(documents);
     set.create(2);
-    EXPECT_EQ(runner.store().type(fmt::format("ttt/batch{}/draws/key", documents)).bytes(), 16);
+    EXPECT_EQ(store.type(fmt::format("ttt/batch{}/draws/key", documents)).bytes(), 16);
     for (const auto& tensor : set.tensors()) {
       std::vector<float> expected(static_cast<std::size_t>(tensor->type.elements()));
       const PhiloxStream numbers = draws.stream(2, *tensor);
       for (std::size_t i = 0; tensor->uniform && i < expected.size(); ++i)
         expected[i] = static_cast<float>(tensor->bound * (2.0 * numbers.uniform(i) - 1.0));
-      EXPECT_EQ(runner.store().download_as<float>(tensor->master), expected) << tensor->name;
+      EXPECT_EQ(store.download_as<float>(tensor->master), expected) << tensor->name;
       if (!tensor->uniform) continue;
       ++uniform;
-      EXPECT_EQ(runner.store().download_as<float>(tensor->start), expected) << tensor->name;
+      EXPECT_EQ(store.download_as<float>(tensor->start), expected) << tensor->name;
       EXPECT_NE(draws.stream(3, *tensor).uniform(0), numbers.uniform(0));
     }
   }
   EXPECT_GT(uniform, 0);
-  ttt.run();
+  tiny.scorer->run();
 }
 
 // The baseline of the gain is the same windows: where nothing is learned the gain is nothing.
 TEST(TttScorer, WithoutLearningThereIsNoGain) {
-  TttRunner::Options options = tiny_options();
-  options.base = "none";
-  TttConfig config = tiny_config();
-  config.prefix_documents = 0;
-  const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
+  TinyRun how = tiny_run();
+  how.options.base = "none";
+  how.config.prefix_documents = 0;
   for (const double lr : {0.0, 0.02}) {
-    options.lr = lr;
-    TttRunner runner(options);
-    runner.set_random_parameters(3);
-    const TttSetup setup = runner.setup(config);
-    TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+    how.options.lr = lr;
+    TinyScorer<> tiny(how);
+    TttScorer& ttt = *tiny.scorer;
     const std::vector<float> without = ttt.score_without();
     ttt.compare_with(without);
     const TttReport report = ttt.run();
@@ -132,19 +127,14 @@ TEST(TttScorer, ALongTextIsComparedInASample) {
 TEST(TttScorer, BaseProgramsAreNoLargerThanAChunk) {
   std::vector<std::vector<float>> trained;
   for (const int batch_rows : {2, 32}) {
-    TttRunner::Options options = tiny_options();
-    options.base = "chunk_tokens = 16\nlr = 0.01\nbatch_rows = " + std::to_string(batch_rows);
-    TttRunner runner(options);
-    runner.set_random_parameters(3);
-    refresh_copies(runner.model().store, runner.model().layouts);
-    const TttConfig config = tiny_config();
-    const std::vector<std::uint16_t> tokens = made_up_stream(kLengths);
-    const TttSetup setup = runner.setup(config);
-    TttScorer ttt(runner.model(), setup, {tokens, 1, nullptr, {}});
+    TinyRun how = tiny_run();
+    how.options.base = "chunk_tokens = 16\nlr = 0.01\nbatch_rows = " + std::to_string(batch_rows);
+    TinyScorer<> tiny(how);
+    TttRunner& runner = tiny.runner;
     for (const char* tensor :
          {"ttt/base/tokens", "ttt/base/targets", "ttt/base/weights", "ttt/base/token_loss"})
       EXPECT_EQ(runner.store().type(tensor).elements(), 16) << tensor;
-    EXPECT_GT(ttt.run().phases.at(0).steps.size(), 0u);
+    EXPECT_GT(tiny.scorer->run().phases.at(0).steps.size(), 0u);
     trained.push_back(runner.parameter(runner.model().layouts.front().spec.name));
   }
   EXPECT_EQ(trained[0], trained[1]);

@@ -1,4 +1,4 @@
-// The plugins of tests/unit/ttt_plugins carry tokens into scores which come before them: the row guard and the probe stop them.
+// Plugins of tests carry tokens into scores which come before them: the row guard and the probe stop them.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -11,8 +11,6 @@
 namespace mulligan::ttt_smuggling_test {
 namespace {
 
-const std::string kFolder = test_support::built("ttt_plugins");
-
 // The sentence with which a run is refused or void; empty when it runs.
 std::string outcome(const TttRunner::Options& options) {
   const std::vector<std::uint16_t> tokens = made_up_stream({9, 14, 31, 7, 22});
@@ -24,7 +22,7 @@ std::string outcome(const TttRunner::Options& options) {
 std::string smuggled(const std::string& how, int number = 0) {
   TttRunner::Options options = tiny_options(fmt::format("how = \"{}\"\nnumber = {}", how, number));
   options.adapter_plugin = "smuggling";
-  options.adapter_file = std::string(kFolder) + "/mulligan_smuggling.so";
+  options.adapter_file = (test_support::built("ttt_plugins") / "mulligan_smuggling.so").string();
   return outcome(options);
 }
 
@@ -60,9 +58,10 @@ TEST(TttSmuggling, IsStopped) {
 TEST(TttSmuggling, AnOptimiserOfAdaptersNamesNothingButWhatItWasHanded) {
   const auto reaching = [](int value) {
     TttRunner::Options options = tiny_options();
-    options.optimizer = "reaching";
-    options.optimizer_file = std::string(kFolder) + "/mulligan_reaching.so";
-    options.optimizer_keys = fmt::format("value = {}", value);
+    options.optimizer = "flawed_optimizer";
+    options.optimizer_file =
+        (test_support::built("flawed_plugins") / "mulligan_flawed_optimizer.so").string();
+    options.optimizer_keys = fmt::format("foreign = {}", value);
     return outcome(options);
   };
   EXPECT_EQ(reaching(0), "");

@@ -1,6 +1,7 @@
 // A tiny model and a made-up validation stream for tests of test-time training.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "framework/run/parameter_store.h"
@@ -75,15 +76,27 @@ struct TinyOutcome {
   std::vector<TttStanding> standings;  // before each batch but the first; of one rank
 };
 
+// A scorer, and all that it refers to.
+template <typename Run = TttScorer>
+struct TinyScorer {
+  explicit TinyScorer(const TinyRun& run) : how(run), runner(how.options), setup(runner.setup(how.config)) {
+    runner.set_random_parameters(3);
+    refresh_copies(runner.store(), runner.model().layouts);
+    setup.lanes = how.lanes;
+    setup.communicator = how.communicator;
+    scorer.emplace(runner.model(), setup, TttData{how.tokens, 1, nullptr, how.without}, how.listener);
+  }
+
+  const TinyRun how;
+  TttRunner runner;
+  TttSetup setup;
+  std::optional<Run> scorer;
+};
+
 template <typename Run = TttScorer>
 TinyOutcome run_tiny(const TinyRun& how) {
-  TttRunner runner(how.options);
-  runner.set_random_parameters(3);
-  refresh_copies(runner.store(), runner.model().layouts);
-  TttSetup setup = runner.setup(how.config);
-  setup.lanes = how.lanes;
-  setup.communicator = how.communicator;
-  Run run(runner.model(), setup, {how.tokens, 1, nullptr, how.without}, how.listener);
+  TinyScorer<Run> tiny(how);
+  Run& run = *tiny.scorer;
   TinyOutcome outcome;
   if (!how.communicator) run.at_boundaries([&] { outcome.standings.push_back(run.standing()); }, {});
   outcome.report = run.run(how.from);

@@ -223,9 +223,10 @@ Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const We
     std::ranges::replace(tokens.tokens, static_cast<std::uint16_t>(masking->token), other);
   }
   std::vector<float> losses;
-  evaluator.score(tokens.tokens, nullptr, 1, 0, [&](const EvalSpan& span, std::span<const float> row) {
-    losses.insert(losses.end(), row.begin() + span.score_begin, row.end());
-  });
+  evaluator.score(tokens.tokens, nullptr, 1, 0,
+                  [&](const EvalSpan& span, std::span<const float> row, std::span<const float>) {
+                    losses.insert(losses.end(), row.begin() + span.score_begin, row.end());
+                  });
   if (evaluator.masks()) std::erase(losses, 0.0F);  // of the tokens that were not hidden
   RunRanks alone;
   const EvalResult result = evaluate(evaluator, tokens, alone.group());

@@ -77,10 +77,11 @@ class DocLora : public sdk::Adapters {
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
     const auto dtype = static_cast<mlg_dtype>(recorder.describe(forward.output).dtype);
     const sdk::Value hidden = recorder.scratch(sdk::shape(dtype, {tap.documents, tap.tokens, config_.rank}));
-    multiply(recorder, rows(recorder, forward.block_input, tap, tap.inputs), forward.adapters[kA], hidden,
-             false, true, 1.0, 0.0);
-    multiply(recorder, hidden, forward.adapters[kB], rows(recorder, forward.output, tap, tap.outputs), false,
-             true, scale(), 1.0);
+    sdk::document_matmul(recorder, sdk::document_rows(recorder, forward.block_input, tap, tap.inputs),
+                         forward.adapters[kA], hidden, false, true, 0.0);
+    sdk::document_matmul(recorder, hidden, forward.adapters[kB],
+                         sdk::document_rows(recorder, forward.output, tap, tap.outputs), false, true, 1.0,
+                         scale());
     forward.saved[kHidden] = hidden;
   }
 
@@ -88,16 +89,17 @@ class DocLora : public sdk::Adapters {
                        const sdk::TapBackward& backward) const override {
     const sdk::TapForward& forward = backward.forward;
     const sdk::Value hidden = forward.saved[kHidden];
-    const sdk::Value d_out = rows(recorder, backward.output_gradient, tap, tap.outputs);
+    const sdk::Value d_out = sdk::document_rows(recorder, backward.output_gradient, tap, tap.outputs);
     const sdk::Value d_hidden = recorder.scratch(recorder.describe(hidden));
-    multiply(recorder, d_out, hidden, backward.gradients[kB], true, false, scale(), 0.0);
-    multiply(recorder, d_out, forward.adapters[kB], d_hidden, false, false, scale(), 0.0);
-    multiply(recorder, d_hidden, rows(recorder, forward.block_input, tap, tap.inputs), backward.gradients[kA],
-             true, false, 1.0, 0.0);
+    sdk::document_matmul(recorder, d_out, hidden, backward.gradients[kB], true, false, 0.0, scale());
+    sdk::document_matmul(recorder, d_out, forward.adapters[kB], d_hidden, false, false, 0.0, scale());
+    sdk::document_matmul(recorder, d_hidden,
+                         sdk::document_rows(recorder, forward.block_input, tap, tap.inputs),
+                         backward.gradients[kA], true, false, 0.0);
     if (backward.input_gradient == sdk::absent) return;
-    multiply(recorder, d_hidden, forward.adapters[kA],
-             rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, 1.0,
-             backward.accumulate);
+    sdk::document_matmul(recorder, d_hidden, forward.adapters[kA],
+                         sdk::document_rows(recorder, backward.input_gradient, tap, tap.inputs), false, false,
+                         backward.accumulate);
   }
 
   void plan(const sdk::Chunk& booked, sdk::Step& step) const override {
@@ -135,21 +137,6 @@ class DocLora : public sdk::Adapters {
     if (kind == "attention_output") return config_.attention_output;
     if (kind == "mlp_down") return config_.mlp;
     return kind == "head" && config_.head;
-  }
-
-  // [B*R, features] as [B, R, features].
-  static sdk::Value rows(sdk::Recorder& recorder, sdk::Value value, const sdk::Tap& tap,
-                         std::int64_t features) {
-    const auto dtype = static_cast<mlg_dtype>(recorder.describe(value).dtype);
-    return recorder.view(value, 0, sdk::shape(dtype, {tap.documents, tap.tokens, features}));
-  }
-
-  // c = alpha * op(a) op(b) + beta * c, one matmul per document.
-  static void multiply(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
-                       bool transpose_b, double alpha, double beta) {
-    recorder.launch(
-        "matmul", {a, b, c},
-        {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", alpha}, {"beta", beta}});
   }
 
   DocLoraConfig config_;

@@ -49,7 +49,6 @@ class CounterTable {
     }
     return slots_[i].counter;
   }
-  std::size_t size() const { return used_; }
 
  private:
   struct Slot {

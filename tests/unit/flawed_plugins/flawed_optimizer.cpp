@@ -10,6 +10,7 @@ namespace sdk = mulligan::sdk;
 
 struct Config {
   std::string how = "not_at_all";
+  std::int64_t foreign = 0;
 };
 
 struct Step {
@@ -43,7 +44,9 @@ class Flawed : public sdk::Optimizer {
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")
           .choices(
-              "not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|ignores_scale|late_copy")};
+              "not_at_all|uphill|unwritten_scratch|allocates|remembers|moves_at_zero|reads_neighbours|ignores_scale|late_copy"),
+      sdk::key("foreign", &Config::foreign,
+               "number of a value that it uses without being handed it; 0: none")};
   static constexpr bool fused_update = true, elementwise = true;
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Step>()};
 
@@ -52,6 +55,11 @@ class Flawed : public sdk::Optimizer {
   std::uint32_t scalar_count() const override { return 1; }
   void record(sdk::Recorder& recorder, std::span<const sdk::Parameter> parameters,
               sdk::Value scalars) override {
+    if (config_.foreign != 0) {
+      const auto value = static_cast<sdk::Value>(config_.foreign);
+      recorder.launch("axpby", {value, sdk::absent, value},
+                      {{"alpha", 1.0}, {"beta", 0.0}, {"accumulate_y", false}});
+    }
     for (const sdk::Parameter& parameter : parameters) {
       const sdk::Value extra = config_.how == "unwritten_scratch"
                                    ? recorder.scratch(recorder.describe(parameter.gradient))

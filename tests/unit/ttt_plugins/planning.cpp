@@ -36,17 +36,20 @@ class Planning : public sdk::Adapters {
     return {{"A", sdk::shape(MLG_F32, {tap.documents, tap.outputs, tap.inputs}), MLG_START_UNIFORM, 0.02}};
   }
   void record_forward(sdk::Recorder& recorder, const sdk::Tap& tap, sdk::TapForward& forward) const override {
-    multiply(recorder, rows(recorder, forward.block_input, tap, tap.inputs), forward.adapters[0],
-             rows(recorder, forward.output, tap, tap.outputs), false, true, 1.0);
+    sdk::document_matmul(recorder, sdk::document_rows(recorder, forward.block_input, tap, tap.inputs),
+                         forward.adapters[0], sdk::document_rows(recorder, forward.output, tap, tap.outputs),
+                         false, true, 1.0);
   }
   void record_backward(sdk::Recorder& recorder, const sdk::Tap& tap,
                        const sdk::TapBackward& backward) const override {
-    const sdk::Value above = rows(recorder, backward.output_gradient, tap, tap.outputs);
-    multiply(recorder, above, rows(recorder, backward.forward.block_input, tap, tap.inputs),
-             backward.gradients[0], true, false, 0.0);
+    const sdk::Value above = sdk::document_rows(recorder, backward.output_gradient, tap, tap.outputs);
+    sdk::document_matmul(recorder, above,
+                         sdk::document_rows(recorder, backward.forward.block_input, tap, tap.inputs),
+                         backward.gradients[0], true, false, 0.0);
     if (backward.input_gradient == sdk::absent) return;
-    multiply(recorder, above, backward.forward.adapters[0],
-             rows(recorder, backward.input_gradient, tap, tap.inputs), false, false, backward.accumulate);
+    sdk::document_matmul(recorder, above, backward.forward.adapters[0],
+                         sdk::document_rows(recorder, backward.input_gradient, tap, tap.inputs), false, false,
+                         backward.accumulate);
   }
   void plan(const sdk::Chunk& booked, sdk::Step& step) const override {
     for (std::int64_t i = 0; i < booked.tensor_count; ++i) step.keep[i] = config_.keep;
@@ -61,18 +64,6 @@ class Planning : public sdk::Adapters {
   }
 
  private:
-  static sdk::Value rows(sdk::Recorder& recorder, sdk::Value value, const sdk::Tap& tap,
-                         std::int64_t features) {
-    const auto dtype = static_cast<mlg_dtype>(recorder.describe(value).dtype);
-    return recorder.view(value, 0, sdk::shape(dtype, {tap.documents, tap.tokens, features}));
-  }
-  static void multiply(sdk::Recorder& recorder, sdk::Value a, sdk::Value b, sdk::Value c, bool transpose_a,
-                       bool transpose_b, double beta) {
-    recorder.launch(
-        "matmul", {a, b, c},
-        {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}, {"alpha", 1.0}, {"beta", beta}});
-  }
-
   Config config_;
 };
 
