@@ -160,32 +160,23 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   bool closing_ = false, shut_ = false, write_broken_ = false;
 };
 
-// Names of the network interfaces, each with an address, if it has one.
-std::vector<std::pair<std::string, std::optional<asio::ip::address>>> interfaces() {
-  std::vector<std::pair<std::string, std::optional<asio::ip::address>>> found;
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return found;
-  for (const ifaddrs* one = all; one; one = one->ifa_next) {
-    found.emplace_back(one->ifa_name, std::nullopt);
-    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
-    if (family != AF_INET && family != AF_INET6) continue;
-    tcp::endpoint endpoint;
-    std::memcpy(endpoint.data(), one->ifa_addr,
-                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    found.back().second = endpoint.address();
-  }
-  freeifaddrs(all);
-  return found;
-}
-
 // The address of a network interface, IPv4 first.
 asio::ip::address address_of_interface(const std::string& name) {
   std::optional<asio::ip::address> found;
   std::set<std::string> names;
-  for (const auto& [own, address] : interfaces()) {
-    names.insert(own);
-    if (name == own && address && !(found && found->is_v4())) found = address;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) all = nullptr;
+  for (const ifaddrs* one = all; one; one = one->ifa_next) {
+    names.insert(one->ifa_name);
+    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
+    if (name != one->ifa_name || (family != AF_INET && family != AF_INET6)) continue;
+    if (found && found->is_v4()) continue;
+    tcp::endpoint endpoint;
+    std::memcpy(endpoint.data(), one->ifa_addr,
+                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    found = endpoint.address();
   }
+  freeifaddrs(all);
   if (found) return *found;
   throw config_error(
       "there is no network interface or address '{}' with an address here; set MULLIGAN_INTERFACE to one of "
@@ -215,28 +206,6 @@ error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
     acceptor.close(ignored);
   }
   return error;
-}
-
-// All of 127.0.0.0/8 is here, though interfaces name one address of it.
-bool is_own_address(const asio::ip::address& address) {
-  const auto without_scope = [](const asio::ip::address& one) {
-    return one.is_v6() ? asio::ip::address(asio::ip::address_v6(one.to_v6().to_bytes())) : one;
-  };
-  return address.is_loopback() || std::ranges::any_of(interfaces(), [&](const auto& one) {
-           return one.second && without_scope(*one.second) == without_scope(address);
-         });
-}
-
-// Adds the loopback after an address of this machine: a server that was given this machine's name listens there.
-std::vector<tcp::endpoint> with_loopback(const tcp::resolver::results_type& found) {
-  std::vector<tcp::endpoint> endpoints;
-  for (const auto& one : found) endpoints.push_back(one.endpoint());
-  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), endpoints.front().port());
-  const auto is_own = [](const tcp::endpoint& one) { return is_own_address(one.address()); };
-  if (std::ranges::find(endpoints, loopback) == endpoints.end() && std::ranges::any_of(endpoints, is_own)) {
-    endpoints.push_back(loopback);
-  }
-  return endpoints;
 }
 
 struct Attempt {
@@ -298,14 +267,6 @@ struct SocketLoop::Implementation {
            [&](std::shared_ptr<Link> link) { on_connected(std::move(link), ""); });
   }
 };
-
-bool names_this_machine(const std::string& host) {
-  asio::io_context context;
-  error_code unknown;
-  const auto found = tcp::resolver(context).resolve(host, "", tcp::resolver::flags(), unknown);
-  return std::any_of(found.begin(), found.end(),
-                     [](const auto& one) { return is_own_address(one.endpoint().address()); });
-}
 
 std::thread start_thread(std::function<void()> work) {
   try {
@@ -383,7 +344,7 @@ void SocketLoop::connect(const std::string& host, std::uint16_t port, double sec
                                                               const tcp::resolver::results_type& found) {
         if (!error && attempt->late) error = asio::error::timed_out;
         if (error) return implementation_->finish(attempt, error, on_connected);
-        asio::async_connect(attempt->socket, with_loopback(found),
+        asio::async_connect(attempt->socket, found,
                             [this, attempt, on_connected](error_code failed, const tcp::endpoint&) {
                               implementation_->finish(attempt, failed, on_connected);
                             });

@@ -41,10 +41,6 @@ class Link {
   virtual void close() = 0;
 };
 
-// Whether a name or an address leads to this machine: the loopback, or an address of one of the interfaces. It asks the
-// resolver, which may take a moment. False if the resolver knows nothing.
-bool names_this_machine(const std::string& host);
-
 // Throws run_error if the system refuses a thread.
 std::thread start_thread(std::function<void()> work);
 

@@ -24,14 +24,6 @@ bool is_place(const std::string& key) {
          ends("directory") || ends(".path") || ends(".library_path");
 }
 
-// What ranks of one machine have where they were given no secret.
-void find_users_secret(const LaunchEnvironment& environment, ControlOptions& options) {
-  if (!options.secret.empty()) return;
-  const bool here =
-      is_loopback_name(environment.host) || (environment.rank != 0 && names_this_machine(environment.host));
-  if (here) options.secret = user_secret(process_environment());
-}
-
 }  // namespace
 
 RunRanks::RunRanks(std::unique_ptr<HostGroup> group) : given_(std::move(group)) {}
@@ -44,7 +36,8 @@ RunRanks::RunRanks(const std::string& launcher, const std::function<void(const s
   }
   ControlOptions options = control_options(process_environment());
   options.log = log;
-  find_users_secret(environment_, options);
+  if (options.secret.empty() && is_loopback_name(environment_.host))
+    options.secret = user_secret(process_environment());
   channel_ = meet(environment_, std::move(options));
   // Agents of torchrun count for themselves.
   const auto most = [](const std::vector<std::string>& counts) {
