@@ -59,31 +59,48 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
  public:
   // `unsent`: bytes that links of the loop have yet to send.
   SocketLink(tcp::socket socket, double silent_seconds, std::atomic<std::int64_t>& unsent)
-      : socket_(std::move(socket)), unsent_(unsent) {
+      : socket_(std::move(socket)),
+        resolver_(socket_.get_executor()),
+        silent_seconds_(silent_seconds),
+        unsent_(unsent) {}
+  ~SocketLink() override { shut(); }
+
+  // Calls begin() when there is a connection.
+  void connect(const std::string& host, std::uint16_t port) {
+    resolver_.async_resolve(
+        host, std::to_string(port), tcp::resolver::numeric_service,
+        [self = shared_from_this()](error_code error, const tcp::resolver::results_type& found) {
+          if (self->shut_) return;
+          if (error) return self->fail(error.message());
+          asio::async_connect(self->socket_, found, [self](error_code failed, const tcp::endpoint&) {
+            if (self->shut_) return;
+            // If no process listens, the system may connect a socket with itself.
+            error_code unknown;
+            if (!failed && self->socket_.local_endpoint(unknown) == self->socket_.remote_endpoint(unknown))
+              failed = asio::error::connection_refused;
+            if (failed) return self->fail(failed.message());
+            self->begin();
+          });
+        });
+  }
+
+  // The socket is connected.
+  void begin() {
     last_heard = steady_seconds();
     // A child process that outlives this one would keep the connection open.
     fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
     error_code ignored;
     socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    const auto milliseconds = static_cast<unsigned int>(silent_seconds * 1000);
+    const auto milliseconds = static_cast<unsigned int>(silent_seconds_ * 1000);
     setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
     const auto own = socket_.local_endpoint(ignored);
     if (!ignored) own_address = unmapped(own.address()).to_string();
     const auto peer = socket_.remote_endpoint(ignored);
-    if (ignored) return;
-    peer_address = unmapped(peer.address()).to_string();
-    peer_on_loopback = unmapped(peer.address()).is_loopback();
-  }
-  ~SocketLink() override { shut(); }
-
-  void start_reading() {
-    socket_.async_read_some(asio::buffer(incoming_),
-                            [self = shared_from_this()](error_code error, std::size_t bytes) {
-                              if (self->closing_) return;
-                              if (error) return self->fail(reason_of(error));
-                              self->deliver(bytes);
-                              if (!self->closing_) self->start_reading();
-                            });
+    if (!ignored) {
+      peer_address = unmapped(peer.address()).to_string();
+      peer_on_loopback = unmapped(peer.address()).is_loopback();
+    }
+    read_next();
   }
 
   void send(Frame frames) override {
@@ -103,6 +120,16 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   }
 
  private:
+  void read_next() {
+    socket_.async_read_some(asio::buffer(incoming_),
+                            [self = shared_from_this()](error_code error, std::size_t bytes) {
+                              if (self->closing_) return;
+                              if (error) return self->fail(reason_of(error));
+                              self->deliver(bytes);
+                              if (!self->closing_) self->read_next();
+                            });
+  }
+
   void deliver(std::size_t bytes) {
     last_heard = steady_seconds();
     try {
@@ -147,12 +174,15 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   void shut() {
     if (std::exchange(shut_, true)) return;
     for (const Frame& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    resolver_.cancel();
     error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
   }
 
   tcp::socket socket_;
+  tcp::resolver resolver_;
+  double silent_seconds_;
   std::atomic<std::int64_t>& unsent_;
   std::array<char, 1 << 16> incoming_;
   FrameReader frames_;
@@ -208,14 +238,6 @@ error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   return error;
 }
 
-struct Attempt {
-  explicit Attempt(asio::io_context& context) : resolver(context), socket(context), deadline(context) {}
-  tcp::resolver resolver;
-  tcp::socket socket;
-  asio::steady_timer deadline;
-  bool late = false;
-};
-
 }  // namespace
 
 struct SocketLoop::Implementation {
@@ -228,18 +250,17 @@ struct SocketLoop::Implementation {
   std::list<tcp::acceptor> acceptors;
   std::thread thread;
 
-  std::shared_ptr<Link> linked(tcp::socket socket, const std::function<void(std::shared_ptr<Link>)>& take) {
-    const auto link = std::make_shared<SocketLink>(std::move(socket), silent_seconds, unsent);
-    take(link);
-    link->start_reading();
-    return link;
+  std::shared_ptr<SocketLink> link_of(tcp::socket socket) {
+    return std::make_shared<SocketLink>(std::move(socket), silent_seconds, unsent);
   }
 
   void accept_next(tcp::acceptor& acceptor, const OnLink& on_link) {
     acceptor.async_accept([this, &acceptor, on_link](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
-        linked(std::move(socket), on_link);
+        const auto link = link_of(std::move(socket));
+        link->begin();
+        on_link(link);
         return accept_next(acceptor, on_link);
       }
       // Too many open files, most probably: others may close theirs.
@@ -252,19 +273,6 @@ struct SocketLoop::Implementation {
     timer->async_wait([timer, work = std::move(work)](error_code error) {
       if (!error) work();
     });
-  }
-
-  void finish(const std::shared_ptr<Attempt>& attempt, error_code error, const OnConnected& on_connected) {
-    attempt->deadline.cancel();
-    if (attempt->late && !error) error = asio::error::timed_out;
-    // If no process listens, the system may connect a socket with itself.
-    error_code unknown;
-    if (!error && attempt->socket.local_endpoint(unknown) == attempt->socket.remote_endpoint(unknown)) {
-      error = asio::error::connection_refused;
-    }
-    if (error) return on_connected(nullptr, attempt->late ? "it does not answer" : error.message());
-    linked(std::move(attempt->socket),
-           [&](std::shared_ptr<Link> link) { on_connected(std::move(link), ""); });
   }
 };
 
@@ -327,28 +335,10 @@ std::size_t SocketLoop::listen(const std::string& address, const std::vector<std
       ports.empty() ? 0 : ports.front(), ports.empty() ? 0 : ports.back(), error.message());
 }
 
-void SocketLoop::connect(const std::string& host, std::uint16_t port, double seconds,
-                         OnConnected on_connected) {
-  const auto attempt = std::make_shared<Attempt>(implementation_->context);
-  attempt->deadline.expires_after(duration(seconds));
-  attempt->deadline.async_wait([attempt](error_code error) {
-    if (error) return;
-    attempt->late = true;
-    error_code ignored;
-    attempt->resolver.cancel();
-    attempt->socket.close(ignored);
-  });
-  attempt->resolver.async_resolve(
-      host, std::to_string(port), tcp::resolver::numeric_service,
-      [this, attempt, on_connected = std::move(on_connected)](error_code error,
-                                                              const tcp::resolver::results_type& found) {
-        if (!error && attempt->late) error = asio::error::timed_out;
-        if (error) return implementation_->finish(attempt, error, on_connected);
-        asio::async_connect(attempt->socket, found,
-                            [this, attempt, on_connected](error_code failed, const tcp::endpoint&) {
-                              implementation_->finish(attempt, failed, on_connected);
-                            });
-      });
+std::shared_ptr<Link> SocketLoop::connect(const std::string& host, std::uint16_t port) {
+  const auto link = implementation_->link_of(tcp::socket(implementation_->context));
+  link->connect(host, port);
+  return link;
 }
 
 }  // namespace mulligan

@@ -47,8 +47,6 @@ std::thread start_thread(std::function<void()> work);
 class SocketLoop {
  public:
   using OnLink = std::function<void(std::shared_ptr<Link>)>;
-  // The link, or none and the reason.
-  using OnConnected = std::function<void(std::shared_ptr<Link>, const std::string& reason)>;
 
   // Starts the thread. `silent_seconds`: after that time, unacknowledged data breaks a connection (TCP_USER_TIMEOUT).
   explicit SocketLoop(double silent_seconds);
@@ -66,7 +64,8 @@ class SocketLoop {
   // Listens at the first free port of `ports` and returns its index. `address`: a numeric address, the name of a network
   // interface, or empty for all. Any thread. Throws config_error if there is no such interface, or if no port is free.
   std::size_t listen(const std::string& address, const std::vector<std::uint16_t>& ports, OnLink on_link);
-  void connect(const std::string& host, std::uint16_t port, double seconds, OnConnected on_connected);
+  // A link that connects. Before that it has no own_address. It waits for as long as the system does.
+  std::shared_ptr<Link> connect(const std::string& host, std::uint16_t port);
 
  private:
   struct Implementation;
