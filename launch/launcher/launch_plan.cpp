@@ -19,8 +19,8 @@
 
 #include "framework/core/error.h"
 #include "framework/core/shell.h"
+#include "framework/core/temporary_path.h"
 #include "framework/ranks/control_options.h"
-#include "framework/report/machine.h"
 
 namespace mulligan {
 namespace {
