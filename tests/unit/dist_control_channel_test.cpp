@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "framework/ranks/roll_call.h"
-#include "framework/ranks/wire.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/sentence.h"
 
@@ -219,20 +218,16 @@ TEST(RollCall, TheFirstDifferenceIsNamed) {
   EXPECT_TRUE(contains(*first_difference({shorter, entry("a", "x")}), "configuration: '(not set)' and 'x'"));
 }
 
-TEST(RollCall, EntriesReadBack) {
-  const RollCallEntry one = entry("host", std::string(5000, '\0'));
-  EXPECT_EQ(from_wire<RollCallEntry>(to_wire(one)), one);
-  EXPECT_NE(sentence_of([&] { from_wire<RollCallEntry>(to_wire(one).substr(1)); }), "");
-  EXPECT_NE(sentence_of([&] { from_wire<RollCallEntry>(to_wire(one) + "x"); }), "");
-}
-
 TEST(RollCall, EveryRankThrowsTheSame) {
-  const auto body = [](ControlChannel& channel) {
-    call_roll(channel, {{"build", "b"}});
-    call_roll(channel, {{"configuration", channel.rank() == 1 ? "b" : "a"}});
+  const auto expect_refused = [](const std::vector<Fact>& of_rank_1, const std::string& words) {
+    const auto body = [&](ControlChannel& channel) {
+      call_roll(channel, {{"build", "b"}});
+      call_roll(channel, channel.rank() == 1 ? of_rank_1 : std::vector<Fact>{{"configuration", "a"}});
+    };
+    expect_all(RankGroup(3).in_threads(body), static_cast<int>(ExitCode::bad_configuration), {words});
   };
-  expect_all(RankGroup(3).in_threads(body), static_cast<int>(ExitCode::bad_configuration),
-             {"differ in configuration: 'a' and 'b'"});
+  expect_refused({{"configuration", "b"}}, "differ in configuration: 'a' and 'b'");
+  expect_refused({{"configuration", "a"}, {"configuration", "a"}}, "ranks differ in the number of");
 }
 
 }  // namespace
