@@ -1,10 +1,24 @@
 #include "framework/ranks/control_messages.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
+
+std::string number_list(std::vector<int> numbers) {
+  std::ranges::sort(numbers);
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
 
 std::string to_frame(std::uint8_t kind, std::string_view payload) {
   if (payload.size() > largest_message) {

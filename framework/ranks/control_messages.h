@@ -73,6 +73,9 @@ struct RankName {
   std::string text() const;  // "rank 3 (node7, process 4711)"
 };
 
+// "0-3,8"
+std::string number_list(std::vector<int> numbers);
+
 // The common identity of a run's ranks, and the secret, which is never sent. The address, a port, only tells runs apart.
 struct RunIdentity {
   std::string run_id, address;

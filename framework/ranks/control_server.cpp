@@ -162,16 +162,11 @@ class ControlServer final : public ControlEnd {
     });
   }
   std::string missing_ranks() const {
-    std::vector<std::string> ranges;
-    for (std::size_t i = 0; i < seats_.size(); ++i) {
-      if (seats_[i].taken) continue;
-      std::size_t last = i;
-      while (last + 1 < seats_.size() && !seats_[last + 1].taken) ++last;
-      ranges.push_back(last == i ? fmt::format("{}", i) : fmt::format("{} to {}", i, last));
-      i = last;
+    std::vector<int> missing;
+    for (const Seat& one : seats_) {
+      if (!one.taken) missing.push_back(one.name.rank);
     }
-    const bool one = ranges.size() == 1 && ranges[0].find(' ') == std::string::npos;
-    return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
+    return fmt::format("rank{} {}", missing.size() == 1 ? "" : "s", number_list(missing));
   }
   bool has_met() const override { return std::ranges::all_of(seats_, &Seat::taken); }
   std::string missing() const override {

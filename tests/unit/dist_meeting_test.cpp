@@ -167,8 +167,8 @@ TEST(Meeting, MissingRanksAreNamed) {
   Lines log;
   group.options.log = log.sink();
   const auto outcomes = group.in_threads(nothing);
-  expect_all({outcomes[0], outcomes[1], outcomes[4]}, peer, {"ranks 2 to 3, 5 of 6 did not come"});
-  EXPECT_TRUE(contains(log.text(), "rank 0 waits for ranks 2 to 3, 5 of 6"));
+  expect_all({outcomes[0], outcomes[1], outcomes[4]}, peer, {"ranks 2-3,5 of 6 did not come"});
+  EXPECT_TRUE(contains(log.text(), "rank 0 waits for ranks 2-3,5 of 6"));
 }
 
 TEST(Meeting, RankZeroIsMissing) {
