@@ -91,7 +91,7 @@ void ControlEnd::answer(Attempt& attempt, const ControlMessage& message) {
   const auto link = std::exchange(attempt.link, nullptr);
   link->on_message = nullptr;
   link->on_closed = nullptr;
-  link->allow_large_messages();
+  link->longest = largest_message;
   stop_trying();
   welcomed(link, said.name);
 }

@@ -33,13 +33,13 @@ std::string to_frame(std::uint8_t kind, std::string_view payload) {
   return bytes += payload;
 }
 
-std::optional<ControlMessage> FrameReader::next() {
+std::optional<ControlMessage> FrameReader::next(std::size_t longest) {
   const std::string_view rest = std::string_view(bytes_).substr(read_);
   if (rest.size() >= frame_header_bytes) {
     std::uint32_t length = 0;
     std::memcpy(&length, rest.data(), sizeof length);
-    if (length > most_)
-      throw run_error("a message says that it has {} bytes, and {} is the most.", length, most_);
+    if (length > longest)
+      throw run_error("a message says that it has {} bytes, and {} is the most.", length, longest);
     if (rest.size() >= frame_header_bytes + length) {
       read_ += frame_header_bytes + length;
       return ControlMessage{static_cast<std::uint8_t>(rest[sizeof length]),

@@ -142,7 +142,7 @@ class ControlServer final : public ControlEnd {
     one.name = name;
     one.taken = true;
     watch_.heard(rank, steady_seconds());
-    one.link->allow_large_messages();
+    one.link->longest = largest_message;
     one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
     one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
     one.link->send(write_message(welcome(hello, greeted_with, run_, own_)));

@@ -110,8 +110,6 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
     if (outgoing_.size() == 1) write_next();
   }
 
-  void allow_large_messages() override { frames_.allow_large_messages(); }
-
   void close() override {
     closing_ = true;
     on_message = nullptr;
@@ -134,7 +132,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
     last_heard = steady_seconds();
     try {
       frames_.add({incoming_.data(), bytes});
-      while (auto message = frames_.next()) {
+      while (auto message = frames_.next(longest)) {
         // A copy: the callback may close the link, which takes callbacks away.
         if (const auto take = on_message) take(*message);
         if (closing_) return;

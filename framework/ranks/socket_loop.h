@@ -29,14 +29,13 @@ class Link {
   std::function<void(const std::string& reason)> on_closed;
   std::string peer_address = "an unknown address", own_address;  // numeric; the other side's and this side's
   bool peer_on_loopback = false;
-  double last_heard = 0;  // when the last byte came, on the clock of steady_seconds()
+  double last_heard = 0;                    // when the last byte came, on the clock of steady_seconds()
+  std::size_t longest = largest_handshake;  // bytes of a payload that it takes
 
   virtual ~Link() = default;
   // Does not wait. Nothing happens on a closed link.
   virtual void send(Frame frames) = 0;
   void send(std::string frames) { send(shared_frame(std::move(frames))); }
-  // FrameReader
-  virtual void allow_large_messages() = 0;
   // Closes after the sent bytes are out. No callback comes after this.
   virtual void close() = 0;
 };

@@ -141,7 +141,7 @@ void RawConnection::send(std::string_view bytes) const {
 
 ControlMessage RawConnection::receive() {
   while (true) {
-    if (auto message = frames_.next()) return *message;
+    if (auto message = frames_.next(largest_handshake)) return *message;
     char bytes[4096];
     const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
     if (count <= 0) {
