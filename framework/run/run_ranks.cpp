@@ -9,7 +9,6 @@
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
 #include "framework/report/machine.h"
-#include "framework/run/run_communicator.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {
@@ -24,7 +23,34 @@ bool is_place(const std::string& key) {
          ends("directory") || ends(".path") || ends(".library_path");
 }
 
+PluginConfig resolved(const PluginTable& table, const Plugin& plugin) {
+  return resolve_plugin_keys(table, plugin.name(), key_specs(plugin.name(), plugin.keys()));
+}
+
+// Not one that this file chose for another backend.
+bool is_written(const std::optional<PluginTable>& table) {
+  return table && (table->host.at("plugin").origin.kind != Origin::Kind::defaulted || !table->path.empty() ||
+                   !table->stored_path.empty());
+}
+
 }  // namespace
+
+std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, PluginHost& host, HostGroup& group,
+                                                    Backend& backend, const CommunicatorOptions& options) {
+  std::optional<PluginTable>& chosen = loaded.config.communicator;
+  if (group.world_size() == 1 && !is_written(chosen)) return make_self_communicator();
+  PluginTable table = is_written(chosen)
+                          ? *chosen
+                          : read_plugin_table(nullptr, "communicator", loaded.file,
+                                              backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo");
+  const PluginHandle handle = load_plugin(host, MLG_COMMUNICATOR, table);
+  auto plugin = std::make_unique<CommunicatorPlugin>(handle, resolved(table, *handle));
+  if (!chosen) {
+    chosen = table;
+    loaded.plugins.emplace("communicator", resolved(table, *handle));
+  }
+  return make_plugin_communicator(std::move(plugin), group, backend, options);
+}
 
 RunRanks::RunRanks(std::unique_ptr<HostGroup> group) : given_(std::move(group)) {}
 
@@ -58,7 +84,7 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
   CommunicatorOptions options;
   options.name = fmt::format("communicator {}", ++communicators_);
   options.interface_name = listening_address();
-  if (!channel_ && !alone_ && alone() && has_own_communicator(loaded)) {
+  if (!channel_ && !alone_ && alone() && is_written(loaded.config.communicator)) {
     alone_ = std::make_unique<ControlChannel>(LaunchEnvironment{}, control_options(process_environment()));
   }
   options.channel = channel_ ? channel_.get() : alone_.get();
