@@ -80,20 +80,21 @@ struct Connection {
   std::unique_ptr<CommunicatorPlugin> plugin;
   HostGroup& group;
   Backend& backend;
-  RankProgress* progress;  // null: calls are not counted
+  ControlChannel* channel;  // null: calls are not counted
   std::atomic<std::uint64_t> submitted = 0;
 
   // Failures of `work` are known as those of transfers, and the time that this rank waits is booked.
   template <typename Work>
   void transfer(Work&& work) {
-    const CommunicatorCall call(progress);
+    const CommunicatorCall call(channel);
     const SteadyTime start = std::chrono::steady_clock::now();
     try {
       work();
     } catch (const Error& error) {
       throw TransferFailure(error);
     }
-    if (progress) progress->waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(start));
+    if (!channel) return;
+    channel->progress().waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(start));
   }
 };
 
@@ -115,7 +116,7 @@ class PluginBatch final : public TransferBatch {
   PluginBatch(Connection& connection, TensorStore& store, const std::vector<Transfer>& transfers, bool stages)
       : connection_(connection) {
     const int rank = connection.group.rank(), world_size = connection.group.world_size();
-    if (connection.progress) facts_ = facts_of(store, transfers);
+    if (connection.channel) facts_ = facts_of(store, transfers);
     std::vector<mlg_collective> list;
     for (const Transfer& transfer : transfers) {
       const TransferExtent extent = transfer_extent(store, transfer, rank, world_size);
@@ -128,11 +129,11 @@ class PluginBatch final : public TransferBatch {
       list.push_back({static_cast<std::int32_t>(transfer.kind), store.type(transfer.from).dtype,
                       transfer.root, from + extent.from_offset, to + extent.to_offset, transfer.count});
     }
-    const CommunicatorCall call(connection.progress);
+    const CommunicatorCall call(connection.channel);
     prepared_ = connection.plugin->prepare(list);
   }
   ~PluginBatch() override {
-    const CommunicatorCall call(connection_.progress);
+    const CommunicatorCall call(connection_.channel);
     prepared_.reset();
   }
 
@@ -188,20 +189,19 @@ class PluginCommunicator final : public Communicator {
  public:
   PluginCommunicator(std::unique_ptr<CommunicatorPlugin> plugin, HostGroup& group, Backend& backend,
                      const CommunicatorOptions& options)
-      : channel_(options.channel),
-        plugin_group_(group, options.name, options.interface_name),
-        connection_{std::move(plugin), group, backend, channel_ ? &channel_->progress() : nullptr},
+      : plugin_group_(group, options.name, options.interface_name),
+        connection_{std::move(plugin), group, backend, options.channel},
         stages_(backend.queue().kind == MLG_QUEUE_NONE) {
     mlg_queue queue = backend.queue();
     if (stages_) queue = {MLG_QUEUE_HOST, nullptr, nullptr};
     connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
-    if (channel_)
-      channel_->watch(
+    if (options.channel)
+      options.channel->watch(
           this, [this] { return counted(); }, [this](const Verdict&) { abort(); });
   }
   ~PluginCommunicator() override {
-    if (channel_) channel_->forget(this);
-    const CommunicatorCall call(connection_.progress);
+    if (connection_.channel) connection_.channel->forget(this);
+    const CommunicatorCall call(connection_.channel);
     connection_.plugin.reset();
   }
 
@@ -213,7 +213,7 @@ class PluginCommunicator final : public Communicator {
     return std::make_unique<PluginBatch>(connection_, store, transfers, stages_);
   }
   TransferCount transfers() const override {
-    const CommunicatorCall call(connection_.progress);
+    const CommunicatorCall call(connection_.channel);
     return counted();
   }
   void abort() override { connection_.plugin->abort(); }
@@ -229,7 +229,6 @@ class PluginCommunicator final : public Communicator {
     }
   }
 
-  ControlChannel* channel_;
   PluginGroup plugin_group_;  // outlives the plugin's instance
   Connection connection_;
   bool stages_;
@@ -240,7 +239,7 @@ class PluginCommunicator final : public Communicator {
 std::unique_ptr<Communicator> make_plugin_communicator(std::unique_ptr<CommunicatorPlugin> plugin,
                                                        HostGroup& group, Backend& backend,
                                                        const CommunicatorOptions& options) {
-  const CommunicatorCall call(options.channel ? &options.channel->progress() : nullptr);
+  const CommunicatorCall call(options.channel);
   return std::make_unique<PluginCommunicator>(std::move(plugin), group, backend, options);
 }
 

@@ -89,7 +89,7 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
   }
   options.channel = channel_ ? channel_.get() : alone_.get();
   // A library may hang as soon as it is loaded.
-  const CommunicatorCall call(options.channel ? &options.channel->progress() : nullptr);
+  const CommunicatorCall call(options.channel);
   return make_run_communicator(loaded, host, group(), backend, options);
 }
 
