@@ -36,7 +36,6 @@ void wake(int descriptor) {
 
 LaunchEnvironment environment_of(const LaunchPlan& plan) {
   LaunchEnvironment environment;
-  environment.launcher = "launch";
   environment.rank = plan.node;
   environment.world_size = plan.nodes;
   environment.run_id = "launchers of " + plan.run_id;
