@@ -130,11 +130,6 @@ int visible_gpus() {
 
 int ranks_of_node(const std::string& wanted) {
   if (wanted == "auto") return std::max(1, visible_gpus());
-  if (wanted == "gpu") {
-    if (const int count = visible_gpus(); count > 0) return count;
-    throw config_error(
-        "--nproc-per-node gpu starts one rank per GPU, and this machine shows none; give their number.");
-  }
   const int count = number_in(wanted, 1);
   if (count > 0 && count <= 4096) return count;
   throw config_error("--nproc-per-node takes the number of ranks on this machine or auto, not '{}'.", wanted);
