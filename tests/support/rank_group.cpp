@@ -51,6 +51,7 @@ RankGroup::RankGroup() {
   options.silent = 5;  // other tests run at the same time
   options.refusal_grace = 0.3;
   options.watchdog = 0;
+  options.log = log->sink();
 }
 
 LaunchEnvironment RankGroup::environment(int rank) const {

@@ -18,7 +18,6 @@ namespace mulligan::dist_meeting_test {
 namespace {
 
 using test_support::expect_all;
-using test_support::Lines;
 using test_support::Outcome;
 using test_support::RankGroup;
 using test_support::RawConnection;
@@ -99,8 +98,6 @@ TEST(Meeting, RanksThatCannotBeOneRunAreRefusedOnBothSides) {
 
 TEST(Meeting, ALatecomerDoesNotDisturbTheRun) {
   RankGroup group(2);
-  Lines log;
-  group.options.log = log.sink();
   const auto outcomes = group.in_threads([&](ControlChannel& channel) {
     channel.barrier();
     if (channel.rank() == 0) {
@@ -111,14 +108,12 @@ TEST(Meeting, ALatecomerDoesNotDisturbTheRun) {
     channel.barrier();
   });
   expect_all(outcomes, 0);
-  EXPECT_TRUE(contains(log.text(), "warning: two processes are rank 1"));
+  EXPECT_TRUE(contains(group.log->text(), "warning: two processes are rank 1"));
 }
 
 TEST(Meeting, AnotherVersionIsRefusedOnBothSides) {
   RankGroup group(2);
   group.options.meet = 1;
-  Lines log;
-  group.options.log = log.sink();
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     RawConnection connection(group.ports[0]);
@@ -164,11 +159,9 @@ TEST(Meeting, MissingRanksAreNamed) {
   group.absent = {2, 3, 5};
   group.options.meet = 1;
   group.options.missing_log_interval = 0.2;
-  Lines log;
-  group.options.log = log.sink();
   const auto outcomes = group.in_threads(nothing);
   expect_all({outcomes[0], outcomes[1], outcomes[4]}, peer, {"ranks 2-3,5 of 6 did not come"});
-  EXPECT_TRUE(contains(log.text(), "rank 0 waits for ranks 2-3,5 of 6"));
+  EXPECT_TRUE(contains(group.log->text(), "rank 0 waits for ranks 2-3,5 of 6"));
 }
 
 TEST(Meeting, RankZeroIsMissing) {
@@ -176,12 +169,10 @@ TEST(Meeting, RankZeroIsMissing) {
   group.absent = {0};
   group.options.meet = 0.5;
   group.options.missing_log_interval = 0.1;
-  Lines log;
-  group.options.log = log.sink();
   const Outcome outcome = group.in_threads(nothing)[1];
   EXPECT_EQ(outcome.code, peer);
   EXPECT_TRUE(contains(outcome.sentence, "did not find rank 0 at 127.0.0.1 ports", "refused"));
-  EXPECT_TRUE(contains(log.text(), "rank 1 looks for rank 0"));
+  EXPECT_TRUE(contains(group.log->text(), "rank 1 looks for rank 0"));
 }
 
 TEST(Meeting, OtherMachinesNeedASecret) {
