@@ -29,43 +29,6 @@ mlg_error told(Body&& body) {
   }
 }
 
-// A HostGroup in the form that communicator plugins see. Neither copied nor moved, because the table points to it.
-class PluginGroup {
- public:
-  // `name` precedes every key.
-  PluginGroup(HostGroup& group, std::string name, std::string interface_name)
-      : group_(group), name_(std::move(name)), interface_name_(std::move(interface_name)) {
-    table_ = {};
-    table_.rank = group.rank();
-    table_.size = group.world_size();
-    table_.local_rank = group.local_rank();
-    table_.local_size = group.local_size();
-    table_.interface_name = interface_name_.c_str();
-    table_.self = this;
-    table_.put = [](void* self, const char* key, const void* value, std::size_t bytes) {
-      auto& group = *static_cast<PluginGroup*>(self);
-      return told([&] {
-        group.group_.put(group.name_ + "/" + key, {static_cast<const char*>(value), bytes});
-      });
-    };
-    table_.get = [](void* self, const char* key, void* value, std::size_t* bytes, double seconds) {
-      auto& group = *static_cast<PluginGroup*>(self);
-      return told([&] {
-        const std::string found = group.group_.get(group.name_ + "/" + key, seconds);
-        std::memcpy(value, found.data(), std::min(*bytes, found.size()));
-        *bytes = found.size();
-      });
-    };
-  }
-  PluginGroup(const PluginGroup&) = delete;
-  const mlg_group& table() const { return table_; }
-
- private:
-  HostGroup& group_;
-  std::string name_, interface_name_;
-  mlg_group table_;
-};
-
 static_assert(static_cast<int>(Collective::all_to_all) == MLG_ALL_TO_ALL &&
               static_cast<int>(Collective::reduce) == MLG_REDUCE);
 
@@ -189,12 +152,14 @@ class PluginCommunicator final : public Communicator {
  public:
   PluginCommunicator(std::unique_ptr<CommunicatorPlugin> plugin, HostGroup& group, Backend& backend,
                      const CommunicatorOptions& options)
-      : plugin_group_(group, options.name, options.interface_name),
+      : name_(options.name),
+        interface_name_(options.interface_name),
         connection_{std::move(plugin), group, backend, options.channel},
         stages_(backend.queue().kind == MLG_QUEUE_NONE) {
     mlg_queue queue = backend.queue();
     if (stages_) queue = {MLG_QUEUE_HOST, nullptr, nullptr};
-    connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
+    describe_group();
+    connection_.plugin->open(table_, queue, options.open_seconds);
     if (options.channel)
       options.channel->watch(
           this, [this] { return counted(); }, [this](const Verdict&) { abort(); });
@@ -219,6 +184,29 @@ class PluginCommunicator final : public Communicator {
   void abort() override { connection_.plugin->abort(); }
 
  private:
+  void describe_group() {
+    HostGroup& group = connection_.group;
+    table_.rank = group.rank();
+    table_.size = group.world_size();
+    table_.local_rank = group.local_rank();
+    table_.local_size = group.local_size();
+    table_.interface_name = interface_name_.c_str();
+    table_.self = this;
+    table_.put = [](void* self, const char* key, const void* value, std::size_t bytes) {
+      auto& own = *static_cast<PluginCommunicator*>(self);
+      return told([&] {
+        own.connection_.group.put(own.name_ + "/" + key, {static_cast<const char*>(value), bytes});
+      });
+    };
+    table_.get = [](void* self, const char* key, void* value, std::size_t* bytes, double seconds) {
+      auto& own = *static_cast<PluginCommunicator*>(self);
+      return told([&] {
+        const std::string found = own.connection_.group.get(own.name_ + "/" + key, seconds);
+        std::memcpy(value, found.data(), std::min(*bytes, found.size()));
+        *bytes = found.size();
+      });
+    };
+  }
   // The channel's thread counts too, which is no call of this rank's.
   TransferCount counted() const {
     try {
@@ -229,7 +217,8 @@ class PluginCommunicator final : public Communicator {
     }
   }
 
-  PluginGroup plugin_group_;  // outlives the plugin's instance
+  std::string name_, interface_name_;
+  mlg_group table_{};  // the group as the plugin sees it; outlives the plugin's instance
   Connection connection_;
   bool stages_;
 };
