@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -36,20 +38,29 @@ struct Pipe {
   Descriptor reader, writer;
 };
 
-// In the child, between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char* const* arguments, const Pipe& output, const Pipe& errors, pid_t parent) {
+// In the child, between fork and exec: async-signal-safe calls only. `failure` takes the reason why it cannot become the program.
+[[noreturn]] void become(const ProgramStart& start, char* const* arguments, char* const* environment,
+                         pid_t parent, int failure) {
   ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::prctl(PR_SET_PDEATHSIG, start.death_signal);
   if (::getppid() != parent) ::_exit(127);  // it ended before prctl took effect
-  for (const int signal : ignored_signals) std::signal(signal, SIG_DFL);
+  if (!start.cpus.empty()) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : start.cpus) CPU_SET(cpu, &set);
+    ::sched_setaffinity(0, sizeof set, &set);  // what the system does not allow now, it takes away anyhow
+  }
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
+  ::dup2(start.output, STDOUT_FILENO);
+  ::dup2(start.errors, STDERR_FILENO);
+  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGXFSZ, SIGCHLD}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO);
-  ::dup2(output.writer.number(), STDOUT_FILENO);
-  ::dup2(errors.writer.number(), STDERR_FILENO);
-  ::execvp(arguments[0], arguments);
+  ::execvpe(start.program.c_str(), arguments, environment);
+  const int reason = errno;
+  [[maybe_unused]] const ssize_t written = ::write(failure, &reason, sizeof reason);
   ::_exit(127);
 }
 
@@ -112,14 +123,33 @@ std::string shell_quoted(std::string_view argument) {
   return quoted + "'";
 }
 
-int run_program(const std::vector<std::string>& arguments, const ProgramWatch& watch) {
-  const std::vector<char*> pointers = pointers_to(arguments);
-  Pipe output, errors;
-  if (!output.good() || !errors.good()) return -1;
+pid_t start_program(const ProgramStart& start) {
+  const std::vector<char*> arguments = pointers_to(start.arguments);
+  const std::vector<char*> variables = pointers_to(start.environment);
+  Pipe failure;
+  if (!failure.good()) return -1;
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
   if (process < 0) return -1;
-  if (process == 0) become(pointers.data(), output, errors, parent);
+  if (process == 0) {
+    become(start, arguments.data(), start.environment.empty() ? environ : variables.data(), parent,
+           failure.writer.number());
+  }
+  ::setpgid(process, process);  // parent and child both call it, since either may come first
+  failure.writer = Descriptor();
+  int reason = 0;
+  if (::read(failure.reader.number(), &reason, sizeof reason) != sizeof reason) return process;
+  ::waitpid(process, nullptr, 0);
+  errno = reason;
+  return -1;
+}
+
+int run_program(const std::vector<std::string>& arguments, const ProgramWatch& watch) {
+  Pipe output, errors;
+  if (!output.good() || !errors.good()) return -1;
+  const pid_t process =
+      start_program({arguments.front(), arguments, {}, output.writer.number(), errors.writer.number()});
+  if (process < 0) return -1;
   Child child(process);
   output.writer = Descriptor();
   errors.writer = Descriptor();
@@ -136,8 +166,7 @@ int run_program(const std::vector<std::string>& arguments, const ProgramWatch& w
       child.tell(signal);
     }
   }
-  const int status = child.wait();
-  return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -1 : status;
+  return child.wait();
 }
 
 }  // namespace mulligan

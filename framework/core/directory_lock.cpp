@@ -8,13 +8,13 @@
 
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <ctime>
 #include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -22,10 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string own_holder(std::string_view command) {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
   return fmt::format("mulligan {}, process {} on host {}, since {:%Y-%m-%d %H:%M:%S} UTC", command, getpid(),
-                     host.data(), fmt::gmtime(std::time(nullptr)));
+                     host_name(), fmt::gmtime(std::time(nullptr)));
 }
 
 std::string read_holder(int descriptor) {

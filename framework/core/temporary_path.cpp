@@ -34,12 +34,6 @@ std::string as_name_part(std::string text) {
   return text;
 }
 
-std::string host() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return as_name_part(name.data());
-}
-
 std::string rank() {
   const char* value = std::getenv("RANK");
   return as_name_part(value && *value ? value : "0");
@@ -63,10 +57,16 @@ std::optional<Writer> parse_writer(std::string_view text) {
 
 }  // namespace
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  const bool known = ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != 0;
+  return known ? name.data() : "unknown";
+}
+
 std::filesystem::path temporary_name(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
-  return path.string() +
-         fmt::format("{}{}.{}.{}.{}", kMark, ::getpid(), counter.fetch_add(1), rank(), host());
+  return path.string() + fmt::format("{}{}.{}.{}.{}", kMark, ::getpid(), counter.fetch_add(1), rank(),
+                                     as_name_part(host_name()));
 }
 
 std::string name_of_temporary(const std::string& file_name) {
@@ -81,7 +81,7 @@ bool is_left_behind(const std::filesystem::path& path) {
   if (mark == std::string::npos) return false;
   const std::optional<Writer> writer = parse_writer(std::string_view(name).substr(mark + 5));
   if (!writer) return false;
-  if (writer->host != host()) {
+  if (writer->host != as_name_part(host_name())) {
     std::error_code failed;
     const auto written = std::filesystem::last_write_time(path, failed);
     return !failed && std::filesystem::file_time_type::clock::now() - written > kLongestSilence;

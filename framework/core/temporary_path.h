@@ -8,6 +8,9 @@
 
 namespace mulligan {
 
+// Name of this machine in the network, of at most 255 bytes; "unknown" if the system gives none.
+std::string host_name();
+
 // Names of files that are being written: NAME.tmp.PROCESS.NUMBER.RANK.HOST, next to NAME.
 
 // A name that no other process uses, on this machine or on one that shares the disk, for what will be `path`.

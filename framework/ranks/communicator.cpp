@@ -7,49 +7,30 @@
 namespace mulligan {
 namespace {
 
-// The copies of a batch. What could not work with more ranks does not work here either.
 class SelfBatch final : public TransferBatch {
  public:
-  SelfBatch(TensorStore& store, const std::vector<Transfer>& transfers) : backend_(store.backend()) {
-    for (const Transfer& transfer : transfers) {
-      const std::size_t bytes = transfer_extent(store, transfer, 0, 1).from_bytes;
-      const Copy copy{store.address(transfer.to), store.address(transfer.from), bytes};
-      if (copy.to != copy.from) copies_.push_back(copy);
-    }
-  }
-  void submit() override {
-    for (const Copy& copy : copies_) backend_.copy(copy.to, copy.from, copy.bytes);
-  }
+  void submit() override {}
   void join() override {}
-
- private:
-  struct Copy {
-    void *to, *from;
-    std::size_t bytes;
-  };
-  Backend& backend_;
-  std::vector<Copy> copies_;
-};
-
-// Of ranks that do not exist.
-class PlannedBatch final : public TransferBatch {
- public:
-  void submit() override { join(); }
-  void join() override { throw std::logic_error("a plan has no other ranks to talk to"); }
 };
 
 class SelfCommunicator final : public Communicator {
  public:
-  SelfCommunicator(int world_size, bool is_plan) : group_(make_single_group(world_size)), is_plan_(is_plan) {}
+  explicit SelfCommunicator(int world_size) : group_(make_single_group(world_size)) {}
   HostGroup& group() override { return *group_; }
+  // What could not work with more ranks does not work here either.
   std::unique_ptr<TransferBatch> prepare(TensorStore& store, std::vector<Transfer> transfers) override {
-    if (is_plan_) return std::make_unique<PlannedBatch>();
-    return std::make_unique<SelfBatch>(store, transfers);
+    if (world_size() > 1) return std::make_unique<SelfBatch>();
+    for (const Transfer& transfer : transfers) {
+      transfer_extent(store, transfer, 0, 1);
+      if (transfer.from == transfer.to) continue;
+      throw std::logic_error(
+          fmt::format("one rank moves nothing from '{}' to '{}'", transfer.from, transfer.to));
+    }
+    return std::make_unique<SelfBatch>();
   }
 
  private:
   std::unique_ptr<HostGroup> group_;
-  bool is_plan_;
 };
 
 }  // namespace
@@ -64,12 +45,8 @@ void Communicator::barrier(TensorStore& store) {
   group().barrier();
 }
 
-std::unique_ptr<Communicator> make_self_communicator() {
-  return std::make_unique<SelfCommunicator>(1, false);
-}
-
-std::unique_ptr<Communicator> make_planned_communicator(int world_size) {
-  return std::make_unique<SelfCommunicator>(world_size, true);
+std::unique_ptr<Communicator> make_self_communicator(int world_size) {
+  return std::make_unique<SelfCommunicator>(world_size);
 }
 
 TransferExtent transfer_extent(const TensorStore& store, const Transfer& transfer, int rank, int world_size) {

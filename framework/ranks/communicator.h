@@ -84,10 +84,8 @@ class Communicator {
   void barrier(TensorStore& store);
 };
 
-// The communicator of a run of one rank: it copies if `from` is not `to`.
-std::unique_ptr<Communicator> make_self_communicator();
-
-// Rank 0 of `world_size` ranks that do not exist, for plans. Every transfer and message is a std::logic_error.
-std::unique_ptr<Communicator> make_planned_communicator(int world_size);
+// The communicator of a run of one rank, whose transfers are in place: nothing moves. With a larger `world_size`: rank 0 of ranks that do
+// not exist, for plans. Their transfers move nothing, and their messages are a std::logic_error.
+std::unique_ptr<Communicator> make_self_communicator(int world_size = 1);
 
 }  // namespace mulligan

@@ -56,7 +56,7 @@ ControlChannel::ControlChannel(const LaunchEnvironment& environment, ControlOpti
 
 ControlChannel::~ControlChannel() {
   {
-    const CommunicatorCall call(&progress_);
+    const CommunicatorCall call(this);
     {
       const std::lock_guard lock(mutex_);
       ends_ = true;
@@ -239,7 +239,8 @@ std::string ControlChannel::own_address() {
   return address->get_future().get();
 }
 
-CommunicatorCall::CommunicatorCall(RankProgress* progress) : progress_(progress) {
+CommunicatorCall::CommunicatorCall(ControlChannel* channel)
+    : progress_(channel ? &channel->progress() : nullptr) {
   if (!progress_) return;
   if (progress_->in_communicator++ == 0) progress_->in_communicator_since = steady_seconds();
   ++progress_->communicator_calls;
@@ -277,7 +278,7 @@ std::unique_ptr<ControlChannel> meet(const LaunchEnvironment& environment, Contr
 // A call of the library that never returns keeps the caller in watch() and forget().
 void ControlChannel::watch(const void* key, std::function<TransferCount()> count,
                            std::function<void(const Verdict&)> abort) {
-  const CommunicatorCall call(&progress_);
+  const CommunicatorCall call(this);
   std::unique_lock lock(mutex_);
   if (count && !counter_.joinable()) counter_ = start_thread([this] { count_transfers(); });
   if (abort && !aborter_.joinable()) aborter_ = start_thread([this] { abort_transfers(); });
@@ -288,7 +289,7 @@ void ControlChannel::watch(const void* key, std::function<TransferCount()> count
 }
 
 void ControlChannel::forget(const void* key) {
-  const CommunicatorCall call(&progress_);
+  const CommunicatorCall call(this);
   std::unique_lock lock(mutex_);
   const auto one = watched_.find(key);
   if (one == watched_.end()) return;

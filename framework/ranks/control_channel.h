@@ -122,7 +122,7 @@ class ControlChannel final : public HostGroup {
 // return. Meanwhile this rank delays no other rank by work of its own.
 class CommunicatorCall {
  public:
-  explicit CommunicatorCall(RankProgress* progress);  // null: calls are not counted
+  explicit CommunicatorCall(ControlChannel* channel);  // null: calls are not counted
   ~CommunicatorCall() {
     if (progress_) --progress_->in_communicator;
   }

@@ -43,23 +43,15 @@ void ControlEnd::stop_trying() {
 
 void ControlEnd::connect(Attempt& attempt) {
   if (stopped_) return;
-  loop_.connect(environment_.host, attempt.port, options_.handshake,
-                [this, &attempt](std::shared_ptr<Link> link, const std::string& reason) {
-                  if (stopped_ || !link) {
-                    if (link) link->close();
-                    return try_again(attempt, reason);
-                  }
-                  attempt.link = link;
-                  attempt.hello.reset();
-                  link->on_message = [this, &attempt](const ControlMessage& message) {
-                    answer(attempt, message);
-                  };
-                  link->on_closed = [this, &attempt](const std::string& why) { try_again(attempt, why); };
-                  loop_.after(options_.handshake, [this, &attempt, waiting = std::weak_ptr(link)] {
-                    const auto still = waiting.lock();
-                    if (still && attempt.link == still) try_again(attempt, "it says nothing");
-                  });
-                });
+  attempt.hello.reset();
+  attempt.link = loop_.connect(environment_.host, attempt.port);
+  attempt.link->on_message = [this, &attempt](const ControlMessage& message) { answer(attempt, message); };
+  attempt.link->on_closed = [this, &attempt](const std::string& why) { try_again(attempt, why); };
+  loop_.after(options_.handshake, [this, &attempt, waiting = std::weak_ptr(attempt.link)] {
+    const auto still = waiting.lock();
+    if (!still || attempt.link != still) return;
+    try_again(attempt, still->own_address.empty() ? "it does not answer" : "it says nothing");
+  });
 }
 
 void ControlEnd::try_again(Attempt& attempt, const std::string& reason) {
@@ -99,7 +91,7 @@ void ControlEnd::answer(Attempt& attempt, const ControlMessage& message) {
   const auto link = std::exchange(attempt.link, nullptr);
   link->on_message = nullptr;
   link->on_closed = nullptr;
-  link->allow_large_messages();
+  link->longest = largest_message;
   stop_trying();
   welcomed(link, said.name);
 }

@@ -1,10 +1,24 @@
 #include "framework/ranks/control_messages.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
+
+std::string number_list(std::vector<int> numbers) {
+  std::ranges::sort(numbers);
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[i]);
+    if (last > i) text += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
 
 std::string to_frame(std::uint8_t kind, std::string_view payload) {
   if (payload.size() > largest_message) {
@@ -19,13 +33,13 @@ std::string to_frame(std::uint8_t kind, std::string_view payload) {
   return bytes += payload;
 }
 
-std::optional<ControlMessage> FrameReader::next() {
+std::optional<ControlMessage> FrameReader::next(std::size_t longest) {
   const std::string_view rest = std::string_view(bytes_).substr(read_);
   if (rest.size() >= frame_header_bytes) {
     std::uint32_t length = 0;
     std::memcpy(&length, rest.data(), sizeof length);
-    if (length > most_)
-      throw run_error("a message says that it has {} bytes, and {} is the most.", length, most_);
+    if (length > longest)
+      throw run_error("a message says that it has {} bytes, and {} is the most.", length, longest);
     if (rest.size() >= frame_header_bytes + length) {
       read_ += frame_header_bytes + length;
       return ControlMessage{static_cast<std::uint8_t>(rest[sizeof length]),

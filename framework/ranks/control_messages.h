@@ -30,16 +30,13 @@ class FrameReader {
  public:
   // Adds bytes.
   void add(std::string_view bytes) { bytes_.append(bytes); }
-  // The next whole message, or nothing yet. Throws run_error if one is larger than allowed (known from its length, before its
-  // bytes are there). After that the reader must not be used.
-  std::optional<ControlMessage> next();
-  // Until this is called a payload has at most largest_handshake bytes.
-  void allow_large_messages() { most_ = largest_message; }
+  // The next whole message, or nothing yet. Throws run_error if its payload has more than `longest` bytes (known from its length, before
+  // its bytes are there). After that the reader must not be used.
+  std::optional<ControlMessage> next(std::size_t longest);
 
  private:
   std::string bytes_;
   std::size_t read_ = 0;  // of bytes_
-  std::size_t most_ = largest_handshake;
 };
 
 inline constexpr std::uint32_t control_version = 3;
@@ -72,6 +69,9 @@ struct RankName {
 
   std::string text() const;  // "rank 3 (node7, process 4711)"
 };
+
+// "0-3,8"
+std::string number_list(std::vector<int> numbers);
 
 // The common identity of a run's ranks, and the secret, which is never sent. The address, a port, only tells runs apart.
 struct RunIdentity {

@@ -64,10 +64,10 @@ class ControlServer final : public ControlEnd {
   }
 
   void greet(std::shared_ptr<Link> link) override {
-    if (newcomers_.size() >= most_newcomers) drop(newcomers_.front().link.get(), "");
-    Link* const raw = link.get();
-    const Nonce nonce = newcomers_.emplace_back(Newcomer{link, random_nonce()}).nonce;
-    link->on_message = [this, raw](const ControlMessage& message) { judge(raw, message); };
+    if (newcomers_.size() >= most_newcomers) drop(newcomers_.front().get(), "");
+    Link* const raw = newcomers_.emplace_back(link).get();
+    const Nonce nonce = random_nonce();
+    link->on_message = [this, raw, nonce](const ControlMessage& message) { judge(raw, message, nonce); };
     link->on_closed = [this, raw](const std::string&) { drop(raw, ""); };
     link->send(write_message(Greeting{{}, nonce}));
     loop_.after(options_.handshake, [this, waiting = std::weak_ptr(link)] {
@@ -76,10 +76,6 @@ class ControlServer final : public ControlEnd {
   }
 
  private:
-  struct Newcomer {
-    std::shared_ptr<Link> link;
-    Nonce nonce{};
-  };
   struct Seat {
     std::shared_ptr<Link> link;  // rank 0 has none
     RankName name;
@@ -88,9 +84,8 @@ class ControlServer final : public ControlEnd {
     bool farewell = false;
   };
 
-  std::list<Newcomer>::iterator find(const Link* link) {
-    return std::ranges::find_if(newcomers_,
-                                [&](const Newcomer& newcomer) { return newcomer.link.get() == link; });
+  std::list<std::shared_ptr<Link>>::iterator find(const Link* link) {
+    return std::ranges::find_if(newcomers_, [&](const auto& newcomer) { return newcomer.get() == link; });
   }
   void drop(Link* link, const std::string& reason) {
     const auto newcomer = find(link);
@@ -99,14 +94,14 @@ class ControlServer final : public ControlEnd {
       options_.log(fmt::format("a connection from {} is not a rank's and was dropped: {}", link->peer_address,
                                reason));
     }
-    const auto keep = newcomer->link;
+    const auto keep = *newcomer;
     newcomers_.erase(newcomer);
     keep->close();
   }
-  void judge(Link* link, const ControlMessage& answer) {
+  void judge(Link* link, const ControlMessage& answer, Nonce nonce) {
     const auto newcomer = find(link);
     if (newcomer == newcomers_.end()) return;
-    const auto [keep, nonce] = *newcomer;
+    const auto keep = *newcomer;
     Judgement judgement = judge_hello(answer, nonce, run_, link->peer_address, link->peer_on_loopback);
     if (judgement.admission == Judgement::Admission::stranger) return drop(link, judgement.sentence);
     newcomers_.erase(newcomer);
@@ -142,7 +137,7 @@ class ControlServer final : public ControlEnd {
     one.name = name;
     one.taken = true;
     watch_.heard(rank, steady_seconds());
-    one.link->allow_large_messages();
+    one.link->longest = largest_message;
     one.link->on_message = [this, rank](const ControlMessage& message) { take(rank, message); };
     one.link->on_closed = [this, rank](const std::string& why) { lose(rank, why); };
     one.link->send(write_message(welcome(hello, greeted_with, run_, own_)));
@@ -162,16 +157,11 @@ class ControlServer final : public ControlEnd {
     });
   }
   std::string missing_ranks() const {
-    std::vector<std::string> ranges;
-    for (std::size_t i = 0; i < seats_.size(); ++i) {
-      if (seats_[i].taken) continue;
-      std::size_t last = i;
-      while (last + 1 < seats_.size() && !seats_[last + 1].taken) ++last;
-      ranges.push_back(last == i ? fmt::format("{}", i) : fmt::format("{} to {}", i, last));
-      i = last;
+    std::vector<int> missing;
+    for (const Seat& one : seats_) {
+      if (!one.taken) missing.push_back(one.name.rank);
     }
-    const bool one = ranges.size() == 1 && ranges[0].find(' ') == std::string::npos;
-    return fmt::format("rank{} {}", one ? "" : "s", fmt::join(ranges, ", "));
+    return fmt::format("rank{} {}", missing.size() == 1 ? "" : "s", number_list(missing));
   }
   bool has_met() const override { return std::ranges::all_of(seats_, &Seat::taken); }
   std::string missing() const override {
@@ -326,7 +316,7 @@ class ControlServer final : public ControlEnd {
   }
   Seat& seat(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
 
-  std::list<Newcomer> newcomers_;  // that have not proved anything yet
+  std::list<std::shared_ptr<Link>> newcomers_;  // that have not proved anything yet
   bool other_run_logged_ = false;
   std::vector<Seat> seats_;
   std::string refusal_;  // the first, maybe of a missing rank

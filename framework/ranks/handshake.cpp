@@ -8,6 +8,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -66,10 +67,7 @@ std::string RankName::text() const {
 }
 
 RankName own_name(int rank) {
-  char host[longest_host_name + 1] = {};
-  if (gethostname(host, longest_host_name) != 0 || !host[0])
-    return {rank, "unnamed machine", static_cast<std::uint32_t>(getpid())};
-  return {rank, host, static_cast<std::uint32_t>(getpid())};
+  return {rank, host_name(), static_cast<std::uint32_t>(getpid())};
 }
 
 RunIdentity identity_of(const LaunchEnvironment& environment, const std::string& secret) {

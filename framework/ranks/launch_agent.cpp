@@ -9,7 +9,7 @@
 #include <optional>
 #include <sstream>
 
-#include "framework/ranks/handshake.h"
+#include "framework/core/temporary_path.h"
 
 namespace mulligan {
 namespace {
@@ -59,7 +59,7 @@ std::string launch_agent(const std::string& sign) {
     if (has_variable(process, sign)) continue;
     std::string boot = contents("/proc/sys/kernel/random/boot_id");
     boot.resize(std::min(boot.find('\n'), boot.size()));
-    return fmt::format("{} {} {} {}", own_name(0).host, boot, process, own->start);
+    return fmt::format("{} {} {} {}", host_name(), boot, process, own->start);
   }
   return "";
 }

@@ -23,8 +23,7 @@ constexpr std::size_t most_nodes = 65536;
                      printable(list));
 }
 
-}  // namespace
-
+// Of a compressed list of Slurm: "n[01-03,7],m5" -> n01. Throws config_error that names `variable` if the list is malformed.
 std::string first_node(std::string_view list, std::string_view variable) {
   std::string name;
   for (std::size_t at = 0; at < list.size() && list[at] != ','; ++at) {
@@ -43,6 +42,7 @@ std::string first_node(std::string_view list, std::string_view variable) {
   return name;
 }
 
+// "2(x3),1" -> 2 2 2 1, at most most_nodes of them. Throws as above.
 std::vector<int> expand_task_counts(std::string_view list, std::string_view variable) {
   if (list.empty() || list.back() == ',') refuse_list(list, variable);
   std::istringstream items{std::string(list)};
@@ -58,8 +58,6 @@ std::vector<int> expand_task_counts(std::string_view list, std::string_view vari
   }
   return counts;
 }
-
-namespace {
 
 // "A", "A and B", "A, B and C".
 std::string listed(const std::vector<std::string>& names) {

@@ -40,12 +40,4 @@ LaunchEnvironment find_launch(const EnvironmentLookup& lookup, const std::string
 // One line for the log: "rank 3 of 8, local rank 1 of 2 (torchrun, run 4711)".
 std::string describe(const LaunchEnvironment& environment);
 
-// The compressed lists of Slurm: names of nodes and tasks per node.
-
-// "n[01-03,7],m5" -> n01. Throws config_error that names `variable` if the list is malformed.
-std::string first_node(std::string_view list, std::string_view variable);
-
-// "2(x3),1" -> 2 2 2 1, at most 65,536 of them. Throws as above.
-std::vector<int> expand_task_counts(std::string_view list, std::string_view variable);
-
 }  // namespace mulligan

@@ -29,43 +29,6 @@ mlg_error told(Body&& body) {
   }
 }
 
-// A HostGroup in the form that communicator plugins see. Neither copied nor moved, because the table points to it.
-class PluginGroup {
- public:
-  // `name` precedes every key.
-  PluginGroup(HostGroup& group, std::string name, std::string interface_name)
-      : group_(group), name_(std::move(name)), interface_name_(std::move(interface_name)) {
-    table_ = {};
-    table_.rank = group.rank();
-    table_.size = group.world_size();
-    table_.local_rank = group.local_rank();
-    table_.local_size = group.local_size();
-    table_.interface_name = interface_name_.c_str();
-    table_.self = this;
-    table_.put = [](void* self, const char* key, const void* value, std::size_t bytes) {
-      auto& group = *static_cast<PluginGroup*>(self);
-      return told([&] {
-        group.group_.put(group.name_ + "/" + key, {static_cast<const char*>(value), bytes});
-      });
-    };
-    table_.get = [](void* self, const char* key, void* value, std::size_t* bytes, double seconds) {
-      auto& group = *static_cast<PluginGroup*>(self);
-      return told([&] {
-        const std::string found = group.group_.get(group.name_ + "/" + key, seconds);
-        std::memcpy(value, found.data(), std::min(*bytes, found.size()));
-        *bytes = found.size();
-      });
-    };
-  }
-  PluginGroup(const PluginGroup&) = delete;
-  const mlg_group& table() const { return table_; }
-
- private:
-  HostGroup& group_;
-  std::string name_, interface_name_;
-  mlg_group table_;
-};
-
 static_assert(static_cast<int>(Collective::all_to_all) == MLG_ALL_TO_ALL &&
               static_cast<int>(Collective::reduce) == MLG_REDUCE);
 
@@ -80,20 +43,21 @@ struct Connection {
   std::unique_ptr<CommunicatorPlugin> plugin;
   HostGroup& group;
   Backend& backend;
-  RankProgress* progress;  // null: calls are not counted
+  ControlChannel* channel;  // null: calls are not counted
   std::atomic<std::uint64_t> submitted = 0;
 
   // Failures of `work` are known as those of transfers, and the time that this rank waits is booked.
   template <typename Work>
   void transfer(Work&& work) {
-    const CommunicatorCall call(progress);
+    const CommunicatorCall call(channel);
     const SteadyTime start = std::chrono::steady_clock::now();
     try {
       work();
     } catch (const Error& error) {
       throw TransferFailure(error);
     }
-    if (progress) progress->waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(start));
+    if (!channel) return;
+    channel->progress().waited_nanoseconds += static_cast<std::uint64_t>(1e9 * seconds_since(start));
   }
 };
 
@@ -115,7 +79,7 @@ class PluginBatch final : public TransferBatch {
   PluginBatch(Connection& connection, TensorStore& store, const std::vector<Transfer>& transfers, bool stages)
       : connection_(connection) {
     const int rank = connection.group.rank(), world_size = connection.group.world_size();
-    if (connection.progress) facts_ = facts_of(store, transfers);
+    if (connection.channel) facts_ = facts_of(store, transfers);
     std::vector<mlg_collective> list;
     for (const Transfer& transfer : transfers) {
       const TransferExtent extent = transfer_extent(store, transfer, rank, world_size);
@@ -128,11 +92,11 @@ class PluginBatch final : public TransferBatch {
       list.push_back({static_cast<std::int32_t>(transfer.kind), store.type(transfer.from).dtype,
                       transfer.root, from + extent.from_offset, to + extent.to_offset, transfer.count});
     }
-    const CommunicatorCall call(connection.progress);
+    const CommunicatorCall call(connection.channel);
     prepared_ = connection.plugin->prepare(list);
   }
   ~PluginBatch() override {
-    const CommunicatorCall call(connection_.progress);
+    const CommunicatorCall call(connection_.channel);
     prepared_.reset();
   }
 
@@ -188,20 +152,21 @@ class PluginCommunicator final : public Communicator {
  public:
   PluginCommunicator(std::unique_ptr<CommunicatorPlugin> plugin, HostGroup& group, Backend& backend,
                      const CommunicatorOptions& options)
-      : channel_(options.channel),
-        plugin_group_(group, options.name, options.interface_name),
-        connection_{std::move(plugin), group, backend, channel_ ? &channel_->progress() : nullptr},
+      : name_(options.name),
+        interface_name_(options.interface_name),
+        connection_{std::move(plugin), group, backend, options.channel},
         stages_(backend.queue().kind == MLG_QUEUE_NONE) {
     mlg_queue queue = backend.queue();
     if (stages_) queue = {MLG_QUEUE_HOST, nullptr, nullptr};
-    connection_.plugin->open(plugin_group_.table(), queue, options.open_seconds);
-    if (channel_)
-      channel_->watch(
+    describe_group();
+    connection_.plugin->open(table_, queue, options.open_seconds);
+    if (options.channel)
+      options.channel->watch(
           this, [this] { return counted(); }, [this](const Verdict&) { abort(); });
   }
   ~PluginCommunicator() override {
-    if (channel_) channel_->forget(this);
-    const CommunicatorCall call(connection_.progress);
+    if (connection_.channel) connection_.channel->forget(this);
+    const CommunicatorCall call(connection_.channel);
     connection_.plugin.reset();
   }
 
@@ -213,12 +178,35 @@ class PluginCommunicator final : public Communicator {
     return std::make_unique<PluginBatch>(connection_, store, transfers, stages_);
   }
   TransferCount transfers() const override {
-    const CommunicatorCall call(connection_.progress);
+    const CommunicatorCall call(connection_.channel);
     return counted();
   }
   void abort() override { connection_.plugin->abort(); }
 
  private:
+  void describe_group() {
+    HostGroup& group = connection_.group;
+    table_.rank = group.rank();
+    table_.size = group.world_size();
+    table_.local_rank = group.local_rank();
+    table_.local_size = group.local_size();
+    table_.interface_name = interface_name_.c_str();
+    table_.self = this;
+    table_.put = [](void* self, const char* key, const void* value, std::size_t bytes) {
+      auto& own = *static_cast<PluginCommunicator*>(self);
+      return told([&] {
+        own.connection_.group.put(own.name_ + "/" + key, {static_cast<const char*>(value), bytes});
+      });
+    };
+    table_.get = [](void* self, const char* key, void* value, std::size_t* bytes, double seconds) {
+      auto& own = *static_cast<PluginCommunicator*>(self);
+      return told([&] {
+        const std::string found = own.connection_.group.get(own.name_ + "/" + key, seconds);
+        std::memcpy(value, found.data(), std::min(*bytes, found.size()));
+        *bytes = found.size();
+      });
+    };
+  }
   // The channel's thread counts too, which is no call of this rank's.
   TransferCount counted() const {
     try {
@@ -229,8 +217,8 @@ class PluginCommunicator final : public Communicator {
     }
   }
 
-  ControlChannel* channel_;
-  PluginGroup plugin_group_;  // outlives the plugin's instance
+  std::string name_, interface_name_;
+  mlg_group table_{};  // the group as the plugin sees it; outlives the plugin's instance
   Connection connection_;
   bool stages_;
 };
@@ -240,7 +228,7 @@ class PluginCommunicator final : public Communicator {
 std::unique_ptr<Communicator> make_plugin_communicator(std::unique_ptr<CommunicatorPlugin> plugin,
                                                        HostGroup& group, Backend& backend,
                                                        const CommunicatorOptions& options) {
-  const CommunicatorCall call(options.channel ? &options.channel->progress() : nullptr);
+  const CommunicatorCall call(options.channel);
   return std::make_unique<PluginCommunicator>(std::move(plugin), group, backend, options);
 }
 

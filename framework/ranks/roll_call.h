@@ -14,7 +14,6 @@ namespace mulligan {
 // One thing that a rank states: "digest of the configuration", "version of gloo".
 struct Fact {
   std::string what, value;
-  bool operator==(const Fact&) const = default;
   auto fields() { return std::tie(what, value); }
 };
 
@@ -23,7 +22,6 @@ struct RollCallEntry {
   std::string host;
   std::uint32_t process = 0;
   std::vector<Fact> facts;
-  bool operator==(const RollCallEntry&) const = default;
   auto fields() { return std::tie(host, process, facts); }
 };
 

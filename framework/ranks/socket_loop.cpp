@@ -59,31 +59,48 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
  public:
   // `unsent`: bytes that links of the loop have yet to send.
   SocketLink(tcp::socket socket, double silent_seconds, std::atomic<std::int64_t>& unsent)
-      : socket_(std::move(socket)), unsent_(unsent) {
+      : socket_(std::move(socket)),
+        resolver_(socket_.get_executor()),
+        silent_seconds_(silent_seconds),
+        unsent_(unsent) {}
+  ~SocketLink() override { shut(); }
+
+  // Calls begin() when there is a connection.
+  void connect(const std::string& host, std::uint16_t port) {
+    resolver_.async_resolve(
+        host, std::to_string(port), tcp::resolver::numeric_service,
+        [self = shared_from_this()](error_code error, const tcp::resolver::results_type& found) {
+          if (self->shut_) return;
+          if (error) return self->fail(error.message());
+          asio::async_connect(self->socket_, found, [self](error_code failed, const tcp::endpoint&) {
+            if (self->shut_) return;
+            // If no process listens, the system may connect a socket with itself.
+            error_code unknown;
+            if (!failed && self->socket_.local_endpoint(unknown) == self->socket_.remote_endpoint(unknown))
+              failed = asio::error::connection_refused;
+            if (failed) return self->fail(failed.message());
+            self->begin();
+          });
+        });
+  }
+
+  // The socket is connected.
+  void begin() {
     last_heard = steady_seconds();
     // A child process that outlives this one would keep the connection open.
     fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
     error_code ignored;
     socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    const auto milliseconds = static_cast<unsigned int>(silent_seconds * 1000);
+    const auto milliseconds = static_cast<unsigned int>(silent_seconds_ * 1000);
     setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
     const auto own = socket_.local_endpoint(ignored);
     if (!ignored) own_address = unmapped(own.address()).to_string();
     const auto peer = socket_.remote_endpoint(ignored);
-    if (ignored) return;
-    peer_address = unmapped(peer.address()).to_string();
-    peer_on_loopback = unmapped(peer.address()).is_loopback();
-  }
-  ~SocketLink() override { shut(); }
-
-  void start_reading() {
-    socket_.async_read_some(asio::buffer(incoming_),
-                            [self = shared_from_this()](error_code error, std::size_t bytes) {
-                              if (self->closing_) return;
-                              if (error) return self->fail(reason_of(error));
-                              self->deliver(bytes);
-                              if (!self->closing_) self->start_reading();
-                            });
+    if (!ignored) {
+      peer_address = unmapped(peer.address()).to_string();
+      peer_on_loopback = unmapped(peer.address()).is_loopback();
+    }
+    read_next();
   }
 
   void send(Frame frames) override {
@@ -93,8 +110,6 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
     if (outgoing_.size() == 1) write_next();
   }
 
-  void allow_large_messages() override { frames_.allow_large_messages(); }
-
   void close() override {
     closing_ = true;
     on_message = nullptr;
@@ -103,11 +118,21 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   }
 
  private:
+  void read_next() {
+    socket_.async_read_some(asio::buffer(incoming_),
+                            [self = shared_from_this()](error_code error, std::size_t bytes) {
+                              if (self->closing_) return;
+                              if (error) return self->fail(reason_of(error));
+                              self->deliver(bytes);
+                              if (!self->closing_) self->read_next();
+                            });
+  }
+
   void deliver(std::size_t bytes) {
     last_heard = steady_seconds();
     try {
       frames_.add({incoming_.data(), bytes});
-      while (auto message = frames_.next()) {
+      while (auto message = frames_.next(longest)) {
         // A copy: the callback may close the link, which takes callbacks away.
         if (const auto take = on_message) take(*message);
         if (closing_) return;
@@ -147,12 +172,15 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   void shut() {
     if (std::exchange(shut_, true)) return;
     for (const Frame& frames : outgoing_) unsent_ -= static_cast<std::int64_t>(frames->size());
+    resolver_.cancel();
     error_code ignored;
     socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
     socket_.close(ignored);
   }
 
   tcp::socket socket_;
+  tcp::resolver resolver_;
+  double silent_seconds_;
   std::atomic<std::int64_t>& unsent_;
   std::array<char, 1 << 16> incoming_;
   FrameReader frames_;
@@ -160,32 +188,23 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   bool closing_ = false, shut_ = false, write_broken_ = false;
 };
 
-// Names of the network interfaces, each with an address, if it has one.
-std::vector<std::pair<std::string, std::optional<asio::ip::address>>> interfaces() {
-  std::vector<std::pair<std::string, std::optional<asio::ip::address>>> found;
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return found;
-  for (const ifaddrs* one = all; one; one = one->ifa_next) {
-    found.emplace_back(one->ifa_name, std::nullopt);
-    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
-    if (family != AF_INET && family != AF_INET6) continue;
-    tcp::endpoint endpoint;
-    std::memcpy(endpoint.data(), one->ifa_addr,
-                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    found.back().second = endpoint.address();
-  }
-  freeifaddrs(all);
-  return found;
-}
-
 // The address of a network interface, IPv4 first.
 asio::ip::address address_of_interface(const std::string& name) {
   std::optional<asio::ip::address> found;
   std::set<std::string> names;
-  for (const auto& [own, address] : interfaces()) {
-    names.insert(own);
-    if (name == own && address && !(found && found->is_v4())) found = address;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) all = nullptr;
+  for (const ifaddrs* one = all; one; one = one->ifa_next) {
+    names.insert(one->ifa_name);
+    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
+    if (name != one->ifa_name || (family != AF_INET && family != AF_INET6)) continue;
+    if (found && found->is_v4()) continue;
+    tcp::endpoint endpoint;
+    std::memcpy(endpoint.data(), one->ifa_addr,
+                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    found = endpoint.address();
   }
+  freeifaddrs(all);
   if (found) return *found;
   throw config_error(
       "there is no network interface or address '{}' with an address here; set MULLIGAN_INTERFACE to one of "
@@ -217,36 +236,6 @@ error_code open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   return error;
 }
 
-// All of 127.0.0.0/8 is here, though interfaces name one address of it.
-bool is_own_address(const asio::ip::address& address) {
-  const auto without_scope = [](const asio::ip::address& one) {
-    return one.is_v6() ? asio::ip::address(asio::ip::address_v6(one.to_v6().to_bytes())) : one;
-  };
-  return address.is_loopback() || std::ranges::any_of(interfaces(), [&](const auto& one) {
-           return one.second && without_scope(*one.second) == without_scope(address);
-         });
-}
-
-// Adds the loopback after an address of this machine: a server that was given this machine's name listens there.
-std::vector<tcp::endpoint> with_loopback(const tcp::resolver::results_type& found) {
-  std::vector<tcp::endpoint> endpoints;
-  for (const auto& one : found) endpoints.push_back(one.endpoint());
-  const tcp::endpoint loopback(asio::ip::address_v4::loopback(), endpoints.front().port());
-  const auto is_own = [](const tcp::endpoint& one) { return is_own_address(one.address()); };
-  if (std::ranges::find(endpoints, loopback) == endpoints.end() && std::ranges::any_of(endpoints, is_own)) {
-    endpoints.push_back(loopback);
-  }
-  return endpoints;
-}
-
-struct Attempt {
-  explicit Attempt(asio::io_context& context) : resolver(context), socket(context), deadline(context) {}
-  tcp::resolver resolver;
-  tcp::socket socket;
-  asio::steady_timer deadline;
-  bool late = false;
-};
-
 }  // namespace
 
 struct SocketLoop::Implementation {
@@ -259,18 +248,17 @@ struct SocketLoop::Implementation {
   std::list<tcp::acceptor> acceptors;
   std::thread thread;
 
-  std::shared_ptr<Link> linked(tcp::socket socket, const std::function<void(std::shared_ptr<Link>)>& take) {
-    const auto link = std::make_shared<SocketLink>(std::move(socket), silent_seconds, unsent);
-    take(link);
-    link->start_reading();
-    return link;
+  std::shared_ptr<SocketLink> link_of(tcp::socket socket) {
+    return std::make_shared<SocketLink>(std::move(socket), silent_seconds, unsent);
   }
 
   void accept_next(tcp::acceptor& acceptor, const OnLink& on_link) {
     acceptor.async_accept([this, &acceptor, on_link](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error) {
-        linked(std::move(socket), on_link);
+        const auto link = link_of(std::move(socket));
+        link->begin();
+        on_link(link);
         return accept_next(acceptor, on_link);
       }
       // Too many open files, most probably: others may close theirs.
@@ -284,28 +272,7 @@ struct SocketLoop::Implementation {
       if (!error) work();
     });
   }
-
-  void finish(const std::shared_ptr<Attempt>& attempt, error_code error, const OnConnected& on_connected) {
-    attempt->deadline.cancel();
-    if (attempt->late && !error) error = asio::error::timed_out;
-    // If no process listens, the system may connect a socket with itself.
-    error_code unknown;
-    if (!error && attempt->socket.local_endpoint(unknown) == attempt->socket.remote_endpoint(unknown)) {
-      error = asio::error::connection_refused;
-    }
-    if (error) return on_connected(nullptr, attempt->late ? "it does not answer" : error.message());
-    linked(std::move(attempt->socket),
-           [&](std::shared_ptr<Link> link) { on_connected(std::move(link), ""); });
-  }
 };
-
-bool names_this_machine(const std::string& host) {
-  asio::io_context context;
-  error_code unknown;
-  const auto found = tcp::resolver(context).resolve(host, "", tcp::resolver::flags(), unknown);
-  return std::any_of(found.begin(), found.end(),
-                     [](const auto& one) { return is_own_address(one.endpoint().address()); });
-}
 
 std::thread start_thread(std::function<void()> work) {
   try {
@@ -366,28 +333,10 @@ std::size_t SocketLoop::listen(const std::string& address, const std::vector<std
       ports.empty() ? 0 : ports.front(), ports.empty() ? 0 : ports.back(), error.message());
 }
 
-void SocketLoop::connect(const std::string& host, std::uint16_t port, double seconds,
-                         OnConnected on_connected) {
-  const auto attempt = std::make_shared<Attempt>(implementation_->context);
-  attempt->deadline.expires_after(duration(seconds));
-  attempt->deadline.async_wait([attempt](error_code error) {
-    if (error) return;
-    attempt->late = true;
-    error_code ignored;
-    attempt->resolver.cancel();
-    attempt->socket.close(ignored);
-  });
-  attempt->resolver.async_resolve(
-      host, std::to_string(port), tcp::resolver::numeric_service,
-      [this, attempt, on_connected = std::move(on_connected)](error_code error,
-                                                              const tcp::resolver::results_type& found) {
-        if (!error && attempt->late) error = asio::error::timed_out;
-        if (error) return implementation_->finish(attempt, error, on_connected);
-        asio::async_connect(attempt->socket, with_loopback(found),
-                            [this, attempt, on_connected](error_code failed, const tcp::endpoint&) {
-                              implementation_->finish(attempt, failed, on_connected);
-                            });
-      });
+std::shared_ptr<Link> SocketLoop::connect(const std::string& host, std::uint16_t port) {
+  const auto link = implementation_->link_of(tcp::socket(implementation_->context));
+  link->connect(host, port);
+  return link;
 }
 
 }  // namespace mulligan

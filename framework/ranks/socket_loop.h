@@ -29,21 +29,16 @@ class Link {
   std::function<void(const std::string& reason)> on_closed;
   std::string peer_address = "an unknown address", own_address;  // numeric; the other side's and this side's
   bool peer_on_loopback = false;
-  double last_heard = 0;  // when the last byte came, on the clock of steady_seconds()
+  double last_heard = 0;                    // when the last byte came, on the clock of steady_seconds()
+  std::size_t longest = largest_handshake;  // bytes of a payload that it takes
 
   virtual ~Link() = default;
   // Does not wait. Nothing happens on a closed link.
   virtual void send(Frame frames) = 0;
   void send(std::string frames) { send(shared_frame(std::move(frames))); }
-  // FrameReader
-  virtual void allow_large_messages() = 0;
   // Closes after the sent bytes are out. No callback comes after this.
   virtual void close() = 0;
 };
-
-// Whether a name or an address leads to this machine: the loopback, or an address of one of the interfaces. It asks the
-// resolver, which may take a moment. False if the resolver knows nothing.
-bool names_this_machine(const std::string& host);
 
 // Throws run_error if the system refuses a thread.
 std::thread start_thread(std::function<void()> work);
@@ -51,8 +46,6 @@ std::thread start_thread(std::function<void()> work);
 class SocketLoop {
  public:
   using OnLink = std::function<void(std::shared_ptr<Link>)>;
-  // The link, or none and the reason.
-  using OnConnected = std::function<void(std::shared_ptr<Link>, const std::string& reason)>;
 
   // Starts the thread. `silent_seconds`: after that time, unacknowledged data breaks a connection (TCP_USER_TIMEOUT).
   explicit SocketLoop(double silent_seconds);
@@ -70,7 +63,8 @@ class SocketLoop {
   // Listens at the first free port of `ports` and returns its index. `address`: a numeric address, the name of a network
   // interface, or empty for all. Any thread. Throws config_error if there is no such interface, or if no port is free.
   std::size_t listen(const std::string& address, const std::vector<std::uint16_t>& ports, OnLink on_link);
-  void connect(const std::string& host, std::uint16_t port, double seconds, OnConnected on_connected);
+  // A link that connects. Before that it has no own_address. It waits for as long as the system does.
+  std::shared_ptr<Link> connect(const std::string& host, std::uint16_t port);
 
  private:
   struct Implementation;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
@@ -64,12 +63,6 @@ std::string instruction_set() {
 
 std::string build_commit() {
   return MULLIGAN_BUILD_COMMIT;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
 }
 
 std::string utc_time(std::int64_t seconds) {

@@ -17,8 +17,6 @@ std::string instruction_set();
 // The commit that the program was built from, with "+changes" if the tree had changes; "unknown" outside of git.
 std::string build_commit();
 
-// Name of this machine in the network.
-std::string host_name();
 // When this process was started, as "2026-11-21T23:10:22Z".
 std::string process_start_time();
 // The command that started this process, quoted for a shell.

@@ -9,7 +9,6 @@
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
 #include "framework/report/machine.h"
-#include "framework/run/run_communicator.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {
@@ -24,15 +23,34 @@ bool is_place(const std::string& key) {
          ends("directory") || ends(".path") || ends(".library_path");
 }
 
-// What ranks of one machine have where they were given no secret.
-void find_users_secret(const LaunchEnvironment& environment, ControlOptions& options) {
-  if (!options.secret.empty()) return;
-  const bool here =
-      is_loopback_name(environment.host) || (environment.rank != 0 && names_this_machine(environment.host));
-  if (here) options.secret = user_secret(process_environment());
+PluginConfig resolved(const PluginTable& table, const Plugin& plugin) {
+  return resolve_plugin_keys(table, plugin.name(), key_specs(plugin.name(), plugin.keys()));
+}
+
+// Not one that this file chose for another backend.
+bool is_written(const std::optional<PluginTable>& table) {
+  return table && (table->host.at("plugin").origin.kind != Origin::Kind::defaulted || !table->path.empty() ||
+                   !table->stored_path.empty());
 }
 
 }  // namespace
+
+std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, PluginHost& host, HostGroup& group,
+                                                    Backend& backend, const CommunicatorOptions& options) {
+  std::optional<PluginTable>& chosen = loaded.config.communicator;
+  if (group.world_size() == 1 && !is_written(chosen)) return make_self_communicator();
+  PluginTable table = is_written(chosen)
+                          ? *chosen
+                          : read_plugin_table(nullptr, "communicator", loaded.file,
+                                              backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo");
+  const PluginHandle handle = load_plugin(host, MLG_COMMUNICATOR, table);
+  auto plugin = std::make_unique<CommunicatorPlugin>(handle, resolved(table, *handle));
+  if (!chosen) {
+    chosen = table;
+    loaded.plugins.emplace("communicator", resolved(table, *handle));
+  }
+  return make_plugin_communicator(std::move(plugin), group, backend, options);
+}
 
 RunRanks::RunRanks(std::unique_ptr<HostGroup> group) : given_(std::move(group)) {}
 
@@ -44,7 +62,8 @@ RunRanks::RunRanks(const std::string& launcher, const std::function<void(const s
   }
   ControlOptions options = control_options(process_environment());
   options.log = log;
-  find_users_secret(environment_, options);
+  if (options.secret.empty() && is_loopback_name(environment_.host))
+    options.secret = user_secret(process_environment());
   channel_ = meet(environment_, std::move(options));
   // Agents of torchrun count for themselves.
   const auto most = [](const std::vector<std::string>& counts) {
@@ -65,12 +84,12 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
   CommunicatorOptions options;
   options.name = fmt::format("communicator {}", ++communicators_);
   options.interface_name = listening_address();
-  if (!channel_ && !alone_ && alone() && has_own_communicator(loaded)) {
+  if (!channel_ && !alone_ && alone() && is_written(loaded.config.communicator)) {
     alone_ = std::make_unique<ControlChannel>(LaunchEnvironment{}, control_options(process_environment()));
   }
   options.channel = channel_ ? channel_.get() : alone_.get();
   // A library may hang as soon as it is loaded.
-  const CommunicatorCall call(options.channel ? &options.channel->progress() : nullptr);
+  const CommunicatorCall call(options.channel);
   return make_run_communicator(loaded, host, group(), backend, options);
 }
 

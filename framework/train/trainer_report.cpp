@@ -8,6 +8,7 @@
 
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/temporary_path.h"
 #include "framework/report/machine.h"
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"

@@ -59,7 +59,7 @@ void make_training_programs(LoadedConfig& loaded, PluginHost& host, int ranks) {
                          to_dtype(config.phases.front().compute_dtype), config.model.softcap},
                         false);
   OptimizerGroups groups(config, plugins, parameters);
-  const std::unique_ptr<Communicator> communicator = make_planned_communicator(ranks);
+  const std::unique_ptr<Communicator> communicator = make_self_communicator(ranks);
   TrainingPrograms programs(config, "backend", plugins, parameters, groups, *communicator, made_up_bos);
   programs.bind();
   plugins.backend->synchronize();

@@ -19,8 +19,9 @@
 
 #include "framework/core/error.h"
 #include "framework/core/shell.h"
+#include "framework/core/temporary_path.h"
+#include "framework/ranks/control_messages.h"
 #include "framework/ranks/control_options.h"
-#include "framework/report/machine.h"
 
 namespace mulligan {
 namespace {
@@ -111,19 +112,6 @@ std::vector<std::vector<int>> core_shares(const std::vector<PhysicalCore>& cores
   return shares;
 }
 
-std::string cpu_list(std::vector<int> cpus) {
-  std::ranges::sort(cpus);
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[i]);
-    if (last > i) text += fmt::format("-{}", cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 namespace {
 
 int visible_gpus() {
@@ -142,11 +130,6 @@ int visible_gpus() {
 
 int ranks_of_node(const std::string& wanted) {
   if (wanted == "auto") return std::max(1, visible_gpus());
-  if (wanted == "gpu") {
-    if (const int count = visible_gpus(); count > 0) return count;
-    throw config_error(
-        "--nproc-per-node gpu starts one rank per GPU, and this machine shows none; give their number.");
-  }
   const int count = number_in(wanted, 1);
   if (count > 0 && count <= 4096) return count;
   throw config_error("--nproc-per-node takes the number of ranks on this machine or auto, not '{}'.", wanted);
@@ -280,7 +263,7 @@ std::string format_launch_plan(const LaunchPlan& plan) {
                                  plan.ranks.back().rank, plan.world_size, plan.restarts, plan.logs);
   text += fmt::format("every rank runs:{}\n", command);
   for (const RankPlan& rank : plan.ranks) {
-    const std::string bound = rank.cpus.empty() ? "not bound" : "CPUs " + cpu_list(rank.cpus);
+    const std::string bound = rank.cpus.empty() ? "not bound" : "CPUs " + number_list(rank.cpus);
     text += fmt::format("\nrank {}: {}\n", rank.rank, bound);
     for (const auto& [name, value] : rank_variables(plan, rank, 0, plan.port + 1)) {
       const bool chosen_later = name == "MASTER_PORT" && plan.nodes == 1;

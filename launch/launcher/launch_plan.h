@@ -22,9 +22,6 @@ std::vector<PhysicalCore> allowed_cores();
 // share cores.
 std::vector<std::vector<int>> core_shares(const std::vector<PhysicalCore>& cores, int ranks);
 
-// "0-3,8"
-std::string cpu_list(std::vector<int> cpus);
-
 // The user's options; names and defaults are torchrun's.
 struct LaunchOptions {
   int nodes = 1;

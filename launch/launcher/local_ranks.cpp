@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -17,8 +15,8 @@
 #include <ctime>
 #include <utility>
 
+#include "framework/core/child_process.h"
 #include "framework/core/error.h"
-#include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 
 namespace mulligan {
@@ -69,54 +67,12 @@ void make_terminal(Stream& stream) {
   copy_terminal_size(stream.ours.number());
 }
 
-// From here on in the child. Only what must be done before exec.
-void use_usual_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGXFSZ, SIGCHLD}) std::signal(signal, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
-void bind_to(const std::vector<int>& cpus) {
-  if (cpus.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : cpus) CPU_SET(cpu, &set);
-  ::sched_setaffinity(0, sizeof set, &set);  // what the system does not allow now, it takes away anyhow
-}
-
-[[noreturn]] void become(const std::string& program, const std::vector<int>& cpus, char* const* arguments,
-                         char* const* environment, pid_t launcher, const Stream& output, const Stream& errors,
-                         int failure) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launcher) ::_exit(1);  // it ended before the line above
-  bind_to(cpus);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
-  if (nothing > STDERR_FILENO) ::close(nothing);
-  ::dup2(output.theirs.number(), STDOUT_FILENO);
-  ::dup2(errors.theirs.number() >= 0 ? errors.theirs.number() : output.theirs.number(), STDERR_FILENO);
-  use_usual_signals();
-  ::execve(program.c_str(), arguments, environment);
-  const int reason = errno;
-  [[maybe_unused]] const ssize_t written = ::write(failure, &reason, sizeof reason);
-  ::_exit(127);
-}
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> all;
-  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
-  all.push_back(nullptr);
-  return all;
-}
-
-// Starts the command of `plan` in a group of its own, bound to the CPUs of `rank`, with the usual signals and /dev/null as its
-// standard input. Its output goes to `output`. It is killed when the calling thread ends. With `terminals`, a stream that is a
-// terminal here is one for the process, too. Throws run_error if the system refuses, config_error if there is no such program.
-pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector<std::string>& environment,
+// Starts the command of `plan` on the CPUs of `rank`. Its output goes to `output`. It is killed when the calling thread ends. With
+// `terminals`, a stream that is a terminal here is one for the process, too. Throws run_error if the system refuses, config_error if there
+// is no such program.
+pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, std::vector<std::string> environment,
                  const LaunchConsole& console, bool terminals, RankOutput& output) {
-  Stream out, errors, failure;
+  Stream out, errors;
   const bool live = terminals && console.is_terminal(RankStream::output);
   const bool live_errors = terminals && console.is_terminal(RankStream::errors);
   if (live)
@@ -124,28 +80,18 @@ pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, const std::vector
   else
     make_pipe(out);
   // On one terminal both streams are one, in the order in which they were written.
-  if (!(live && live_errors)) make_pipe(errors);
-  make_pipe(failure);
-  const std::vector<char*> arguments = pointers(plan.command);
-  const std::vector<char*> variables = pointers(environment);
-  const pid_t launcher = ::getpid();
-  const pid_t process = ::fork();
-  if (process < 0) throw refusal("a process");
-  if (process == 0) {
-    become(plan.program, rank.cpus, arguments.data(), variables.data(), launcher, out, errors,
-           failure.theirs.number());
-  }
-  ::setpgid(process, process);  // parent and child both call it, since either may come first
-  failure.theirs = Descriptor();
-  ::fcntl(failure.ours.number(), F_SETFL, 0);
-  int reason = 0;
-  if (::read(failure.ours.number(), &reason, sizeof reason) == sizeof reason) {
-    ::waitpid(process, nullptr, 0);
+  const bool one_stream = live && live_errors;
+  if (!one_stream) make_pipe(errors);
+  const pid_t process =
+      start_program({plan.program, plan.command, std::move(environment), out.theirs.number(),
+                     (one_stream ? out : errors).theirs.number(), rank.cpus, SIGKILL});
+  if (process < 0 && (errno == EAGAIN || errno == ENOMEM || errno == EMFILE)) throw refusal("a process");
+  if (process < 0) {
     throw config_error("'{}' cannot be started: {}; name a command of mulligan or the path of a program.",
-                       plan.program, std::strerror(reason));
+                       plan.program, std::strerror(errno));
   }
   output.add(std::move(out.ours), RankStream::output, live);
-  if (errors.ours.number() >= 0) output.add(std::move(errors.ours), RankStream::errors, false);
+  if (!one_stream) output.add(std::move(errors.ours), RankStream::errors, false);
   return process;
 }
 

@@ -36,7 +36,6 @@ void wake(int descriptor) {
 
 LaunchEnvironment environment_of(const LaunchPlan& plan) {
   LaunchEnvironment environment;
-  environment.launcher = "launch";
   environment.rank = plan.node;
   environment.world_size = plan.nodes;
   environment.run_id = "launchers of " + plan.run_id;
@@ -66,18 +65,16 @@ Error among_launchers(const Error& error) {
 class NodeGroup {
  public:
   // Starts to meet the others.
-  static NodeGroup& make(const LaunchPlan& plan) {
-    NodeGroup& group = *new NodeGroup(plan);
-    start_thread([&group] {
+  explicit NodeGroup(const LaunchPlan& plan) : plan_(plan), wakeup_(make_wakeup()) {
+    start_thread([this] {
       try {
-        group.meet_others();
+        meet_others();
       } catch (const Error& error) {
-        const std::lock_guard lock(group.mutex_);
-        group.error_ = among_launchers(error);
+        const std::lock_guard lock(mutex_);
+        error_ = among_launchers(error);
       }
-      wake(group.wakeup_);
+      wake(wakeup_);
     }).detach();
-    return group;
   }
 
   int descriptor() const { return wakeup_; }
@@ -149,7 +146,6 @@ class NodeGroup {
   }
 
  private:
-  explicit NodeGroup(const LaunchPlan& plan) : plan_(plan), wakeup_(make_wakeup()) {}
   void meet_others() {
     ControlOptions options = control_options(process_environment());
     options.error_file.clear();
@@ -222,7 +218,7 @@ class Supervisor {
   }
 
   void meet_launchers() {
-    group_ = &NodeGroup::make(plan_);
+    group_ = new NodeGroup(plan_);
     while (!group_->have_met()) {
       turn(-1);
       if (signal_ == 0) continue;

@@ -36,11 +36,11 @@ std::vector<ControlMessage> messages_of(std::string_view bytes, std::size_t piec
                                         bool& refused) {
   std::vector<ControlMessage> messages;
   FrameReader reader;
-  if (large) reader.allow_large_messages();
   refused = !unless_refused([&] {
     for (std::size_t at = 0; at < bytes.size(); at += piece) {
       reader.add(bytes.substr(at, piece));
-      while (auto message = reader.next()) messages.push_back(std::move(*message));
+      while (auto message = reader.next(large ? largest_message : largest_handshake))
+        messages.push_back(std::move(*message));
     }
     return true;
   });
@@ -62,9 +62,9 @@ void read_frames(std::string_view input) {
     read_any<Greeting, Hello, Welcome, Refusal, Heartbeat, Arrival, CallResult, Put, FailureReport, Verdict,
              Farewell>(whole[i]);
     FrameReader again;
-    again.allow_large_messages();
     again.add(to_frame(whole[i].kind, whole[i].payload));
-    require(again.next()->payload == whole[i].payload, "a message is not written as it was read");
+    require(again.next(largest_message)->payload == whole[i].payload,
+            "a message is not written as it was read");
   }
 }
 

@@ -224,11 +224,8 @@ for line in open(sys.argv[1] + "/metrics.jsonl"):
     event = json.loads(line)
     if event["event"] == "step": steps[event["step"]] = event["loss_nats"]
 for step in sorted(steps): print(step, repr(steps[step]))' "$1"; }
-weights() { python3 -c '
-import json, struct, sys
-data = open(sys.argv[1] + "/weights.safetensors", "rb")
-print(json.loads(data.read(struct.unpack("<Q", data.read(8))[0]))["__metadata__"]["tensors_sha256"])' "$1"; }
-score() { python3 -c 'import json, sys; print(repr(json.load(open(sys.argv[1] + "/result.json"))["val_loss_nats"]))' "$1"; }
+weights() { json "$1/result.json" weights_sha256; }
+score() { json "$1/result.json" val_loss_nats; }
 # trained RUN: its losses, its weights.
 trained() { losses "$1" && weights "$1"; }
 # largest_difference A B: of the losses of two runs.

@@ -35,7 +35,6 @@ score_by() { run_ranks score "$@"; } # score_by SIZE COMMAND ARGUMENT...: output
 last_evaluation() { tail -n 1 trained/evaluations.jsonl | python3 -c 'import json, sys
 event = json.load(sys.stdin)
 print(*[repr(event[key]) for key in ("val_loss_nats", "val_bpb", "val_tokens", "val_bytes")])'; }
-wait_for_text() { for _ in $(seq 1 $(($3 * 20))); do grep -qs -- "$2" "$1" && return; sleep 0.05; done; }
 ttt_scores() { python3 -c 'import json, sys
 result = json.load(open(sys.argv[1] + "/ttt_result.json"))
 for side in ("with_ttt", "without_ttt"): print(*[repr(result[side][key]) for key in ("val_loss_nats", "val_bpb", "tokens", "bytes")])
@@ -74,7 +73,7 @@ done
 # A rank that is killed in the midst of it: the other ends with the verdict, and the result stays what it was.
 cp -r one kept
 spawn_ranks killed 2 ttt trained --output kept --set ttt.lanes=4 --set ttt.adapters.steps=1000
-wait_for_text killed.0 "lanes of batches on 2 ranks" 60
+wait_until grep -qs "lanes of batches on 2 ranks" killed.0
 kill -KILL "${processes[1]}"
 check_code "the other ends with 5" 5 wait "${processes[0]}"
 check_contains "and names it" "rank 1" "$(tail -n 1 killed.0)"
@@ -82,7 +81,7 @@ check_equal "the earlier result is there" "$(ttt_scores one)" "$(ttt_scores kept
 
 # SIGTERM to one of them stops both.
 spawn_ranks stopped 2 ttt trained --output stopped --set ttt.adapters.steps=1000
-wait_for_text stopped.0 "lanes of batches on 2 ranks" 60
+wait_until grep -qs "lanes of batches on 2 ranks" stopped.0
 kill -TERM "${processes[1]}"
 check_code "a rank that is told to stop ends with 4" 4 wait "${processes[1]}"
 check_code "and so does the other" 4 wait "${processes[0]}"

@@ -41,22 +41,6 @@ HOME=$PWD/home start 0 2
 HOME=$PWD/other_home start 1 2
 ends "another user's rank" "2 2" "give all ranks the same MULLIGAN_SECRET"
 
-# Two names of one machine, set in the environment: rank 0 listens at the loopback alone.
-port=$(free_port)
-address=$(hostname -I 2>/dev/null | cut -d' ' -f1)
-if [[ -n $address ]]; then
-  processes=()
-  for number in 0 1; do
-    names=(localhost "$address")
-    env RANK=$number WORLD_SIZE=2 MASTER_ADDR="${names[number]}" MASTER_PORT="$port" \
-      "$mulligan" train run.toml --set run.directory=made >"rank.$number" 2>&1 &
-    processes[number]=$!
-  done
-  ranks_end "two names of one machine: they meet" "0 0"
-  rm -r made
-  processes=()
-fi
-
 # differs NAME FACT EDIT: rank 1 reads a copy of the data that EDIT changes, in which only the digests differ.
 differs() {
   rm -rf other && mkdir other && cp data/*.bin data/tokenizer.model other/

@@ -51,6 +51,7 @@ RankGroup::RankGroup() {
   options.silent = 5;  // other tests run at the same time
   options.refusal_grace = 0.3;
   options.watchdog = 0;
+  options.log = log->sink();
 }
 
 LaunchEnvironment RankGroup::environment(int rank) const {
@@ -141,7 +142,7 @@ void RawConnection::send(std::string_view bytes) const {
 
 ControlMessage RawConnection::receive() {
   while (true) {
-    if (auto message = frames_.next()) return *message;
+    if (auto message = frames_.next(largest_handshake)) return *message;
     char bytes[4096];
     const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
     if (count <= 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -18,30 +19,6 @@ struct Outcome {
 
 // Five ports on the loopback. The first one was free a moment ago.
 std::vector<std::uint16_t> free_ports();
-
-struct RankGroup {
-  int size = 2;
-  std::vector<std::uint16_t> ports = free_ports();
-  ControlOptions options;   // those of quick tests
-  std::vector<int> absent;  // ranks that are not started
-  std::function<void(LaunchEnvironment&, ControlOptions&)>
-      change;  // for one rank, before it meets the others
-
-  RankGroup();
-  explicit RankGroup(int ranks) : RankGroup() { size = ranks; }
-  LaunchEnvironment environment(int rank) const;
-
-  // What a rank does between meeting and finishing. An Error that it throws is reported as a trainer does.
-  using Body = std::function<void(ControlChannel&)>;
-  Outcome run_rank(int rank, const Body& body) const;
-  std::vector<Outcome> in_threads(const Body& body) const;
-  // Forks: rank r is process r. `meanwhile` gets their process numbers.
-  std::vector<Outcome> in_processes(const Body& body,
-                                    const std::function<void(const std::vector<int>&)>& meanwhile = {}) const;
-};
-
-// All ended with `code` and a sentence that contains each of `parts`.
-void expect_all(const std::vector<Outcome>& outcomes, int code, const std::vector<std::string>& parts = {});
 
 // Lines of logs, from any thread.
 class Lines {
@@ -61,6 +38,31 @@ class Lines {
   mutable std::mutex mutex_;
   std::string text_;
 };
+
+struct RankGroup {
+  int size = 2;
+  std::vector<std::uint16_t> ports = free_ports();
+  std::shared_ptr<Lines> log = std::make_shared<Lines>();
+  ControlOptions options;   // those of quick tests, with that log
+  std::vector<int> absent;  // ranks that are not started
+  std::function<void(LaunchEnvironment&, ControlOptions&)>
+      change;  // for one rank, before it meets the others
+
+  RankGroup();
+  explicit RankGroup(int ranks) : RankGroup() { size = ranks; }
+  LaunchEnvironment environment(int rank) const;
+
+  // What a rank does between meeting and finishing. An Error that it throws is reported as a trainer does.
+  using Body = std::function<void(ControlChannel&)>;
+  Outcome run_rank(int rank, const Body& body) const;
+  std::vector<Outcome> in_threads(const Body& body) const;
+  // Forks: rank r is process r. `meanwhile` gets their process numbers.
+  std::vector<Outcome> in_processes(const Body& body,
+                                    const std::function<void(const std::vector<int>&)>& meanwhile = {}) const;
+};
+
+// All ended with `code` and a sentence that contains each of `parts`.
+void expect_all(const std::vector<Outcome>& outcomes, int code, const std::vector<std::string>& parts = {});
 
 // A socket of its own that is connected to a port of the loopback; closes itself.
 class RawConnection {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -68,6 +69,7 @@ class ThreadGroup final : public HostGroup {
 }  // namespace
 
 ThreadGroups::ThreadGroups(int size) : state_(std::make_shared<State>()) {
+  std::signal(SIGPIPE, SIG_IGN);  // as the program does: communicators write to ranks that may be gone
   for (int rank = 0; rank < size; ++rank) {
     groups_.push_back(std::make_unique<ThreadGroup>(state_, rank, size));
   }

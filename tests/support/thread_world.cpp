@@ -1,5 +1,6 @@
 #include "tests/support/thread_world.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <exception>
@@ -52,8 +53,11 @@ class ThreadWorld::Member final : public Communicator {
     const DType dtype = store.type(transfer.from).dtype;
     const auto share = static_cast<std::size_t>(transfer.count * dtype_size(dtype));
     const auto size = static_cast<std::size_t>(world_.size_), rank = static_cast<std::size_t>(rank_);
-    const std::size_t skipped = static_cast<std::size_t>(transfer.offset * dtype_size(dtype));
-    world_.shown_[rank] = static_cast<const std::byte*>(store.address(transfer.from)) + skipped;
+    const auto skipped = static_cast<std::size_t>(transfer.offset * dtype_size(dtype));
+    // In place a rank's share lies at its place in the tensor.
+    const std::size_t place = transfer.from == transfer.to ? rank * share : 0;
+    world_.shown_[rank] = static_cast<const std::byte*>(store.address(transfer.from)) +
+                          (transfer.kind == Collective::all_gather ? place : skipped);
     group().barrier();
     std::vector<std::vector<std::byte>> seen;  // what concerns this rank of each rank's `from`
     for (std::size_t peer = 0; peer < size; ++peer) {
@@ -80,7 +84,8 @@ class ThreadWorld::Member final : public Communicator {
         result = rank == static_cast<std::size_t>(transfer.root) ? sum(dtype, seen) : seen[rank];
         break;
     }
-    std::memcpy(static_cast<std::byte*>(store.address(transfer.to)) + skipped, result.data(), result.size());
+    std::ranges::copy(result, static_cast<std::byte*>(store.address(transfer.to)) +
+                                  (transfer.kind == Collective::reduce_scatter ? place : skipped));
   }
 
   static std::vector<std::byte> sum(DType dtype, const std::vector<std::vector<std::byte>>& parts) {

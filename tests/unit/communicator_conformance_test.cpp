@@ -1,10 +1,12 @@
 // Each collective of every communicator plugin against its definition, for 1 to 4 ranks, which are threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
+#include "tests/support/thread_world.h"
 #include "tests/unit/communicator_worlds.h"
 
 namespace mulligan::communicator_conformance_test {
@@ -71,45 +73,6 @@ std::int64_t to_elements(const TransferCase& one, int world_size) {
   return one.count * (all ? world_size : 1) + kBehind;
 }
 
-// The tensor `to` after the transfer; in place it is the tensor `from`.
-Bytes after(const TransferCase& one, int rank, int world_size) {
-  const auto size = static_cast<std::size_t>(dtype_size(one.dtype));
-  Bytes result = one.in_place ? before(one, rank, from_elements(one, world_size))
-                              : Bytes(static_cast<std::size_t>(to_elements(one, world_size)) * size);
-  const auto at = [&](std::int64_t index) { return result.data() + static_cast<std::size_t>(index) * size; };
-  for (std::int64_t i = 0; i < one.count; ++i) {
-    if (reduces(one.kind)) {
-      const bool scatters = one.kind == Collective::reduce_scatter;
-      const std::int64_t place = scatters ? rank * one.count + i : i;
-      int sum = 0;
-      for (int other = 0; other < world_size; ++other) sum += number(other, place);
-      store_number(one.dtype, at(scatters && !one.in_place ? i : place), sum);
-    } else if (one.kind == Collective::broadcast) {
-      store_element(one, at(i), one.root, i);
-    } else {
-      for (int other = 0; other < world_size; ++other) {
-        // A gathered share lay at the start of its tensor, or in place at its own.
-        const bool gathers = one.kind == Collective::all_gather;
-        const std::int64_t place =
-            gathers ? (one.in_place ? other * one.count + i : i) : rank * one.count + i;
-        store_element(one, at(other * one.count + i), other, place);
-      }
-    }
-  }
-  return result;
-}
-
-std::string tensor_problem(const TensorStore& store, const std::string& name, const Bytes& expected) {
-  Bytes bytes(expected.size());
-  store.download(name, bytes);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] == expected[i]) continue;
-    return fmt::format("byte {} of {} of '{}' is {}, not {}", i, bytes.size(), name,
-                       static_cast<int>(bytes[i]), static_cast<int>(expected[i]));
-  }
-  return {};
-}
-
 // Every collective with every dtype that it takes, odd and empty and long counts, in place and not.
 std::vector<TransferCase> transfer_cases(int world_size) {
   std::vector<TransferCase> cases;
@@ -149,55 +112,72 @@ Transfer transfer_of(const TransferCase& one, const std::string& name) {
   return {one.kind, "from" + name, (one.in_place ? "from" : "to") + name, one.count, one.root};
 }
 
-// What is wrong with the tensors of that case after the transfer, or empty.
-std::string case_problem(const TensorStore& store, const TransferCase& one, const std::string& name, int rank,
-                         int world_size) {
+// What differs in the tensors of that case after the transfer, or empty.
+std::string case_problem(const TensorStore& store, const TensorStore& expected, const TransferCase& one,
+                         const std::string& name, int rank) {
   if (one.kind == Collective::reduce && rank != one.root) return {};  // the others get nothing
-  const std::string result = (one.in_place ? "from" : "to") + name;
-  std::string problem = tensor_problem(store, result, after(one, rank, world_size));
-  if (problem.empty() && !one.in_place) {
-    problem = tensor_problem(store, "from" + name, before(one, rank, from_elements(one, world_size)));
+  for (const std::string& tensor : {"from" + name, (one.in_place ? "from" : "to") + name}) {
+    Bytes bytes(static_cast<std::size_t>(store.type(tensor).bytes())), other(bytes.size());
+    store.download(tensor, bytes);
+    expected.download(tensor, other);
+    const auto [wrong, right] = std::ranges::mismatch(bytes, other);
+    if (wrong == bytes.end()) continue;
+    return fmt::format("{} on rank {}: byte {} of {} of '{}' is {}, not {}", one.text(), rank,
+                       wrong - bytes.begin(), bytes.size(), tensor, static_cast<int>(*wrong),
+                       static_cast<int>(*right));
   }
-  return problem.empty() ? problem
-                         : fmt::format("{} on rank {} of {}: {}", one.text(), rank, world_size, problem);
+  return {};
 }
 
+// Beside each communicator's tensors lie those of ThreadWorld's, which moves them plainly.
 class CommunicatorConformance : public testing::TestWithParam<CommunicatorWorld> {
  protected:
-  // What each rank of `size` says about `body(communicator, store)`: a problem, or empty.
-  template <typename Body>
-  void run(int size, Body&& body) {
-    expect_ranks(size, [&](HostGroup& group) {
-      const std::unique_ptr<Backend> backend = make_backend(GetParam());
-      TensorStore store(*backend);
-      const std::unique_ptr<Communicator> communicator = make_communicator(GetParam(), group, *backend);
-      body(*communicator, store);
-      group.barrier();
+  // One rank of both.
+  struct Pair {
+    Communicator& communicator;
+    TensorStore& store;
+    Communicator& plain;
+    TensorStore& expected;
+
+    void create(const TransferCase& one, const std::string& name) {
+      for (TensorStore* each : {&store, &expected})
+        create_case(*each, one, name, plain.rank(), plain.world_size());
+      plain.prepare(expected, {transfer_of(one, name)})->run();
+    }
+    void check(const TransferCase& one, const std::string& name) {
+      const std::string problem = case_problem(store, expected, one, name, plain.rank());
+      if (!problem.empty()) throw run_error("{} ranks: {}", plain.world_size(), problem);
+    }
+  };
+  // Throws what `body` throws on one of `size` ranks.
+  void run(int size, const std::function<void(Pair)>& body) {
+    ThreadWorld(size).run([&](int, Communicator& plain) {
+      const std::unique_ptr<Backend> backend = make_backend(GetParam()), host = make_cpu_backend(1);
+      TensorStore store(*backend), expected(*host);
+      const std::unique_ptr<Communicator> communicator =
+          make_communicator(GetParam(), plain.group(), *backend);
+      body({*communicator, store, plain, expected});
+      plain.group().barrier();
     });
   }
   int most() const { return GetParam().most_ranks; }
 };
 
-void require(const std::string& problem) {
-  if (!problem.empty()) throw run_error("{}", problem);
-}
-
 // Each transfer in a batch of its own, and one batch of everything at once.
 TEST_P(CommunicatorConformance, EveryCollectiveGivesWhatItsDefinitionSays) {
   for (int size = 1; size <= most(); ++size) {
     for (const bool together : {false, true}) {
-      run(size, [&](Communicator& communicator, TensorStore& store) {
-        const int rank = communicator.rank();
+      run(size, [&](Pair rank) {
         const std::vector<TransferCase> cases = transfer_cases(size);
         std::vector<std::vector<Transfer>> batches(together ? 1 : cases.size());
         for (std::size_t i = 0; i < cases.size(); ++i) {
-          create_case(store, cases[i], std::to_string(i), rank, size);
+          rank.create(cases[i], std::to_string(i));
           batches[together ? 0 : i].push_back(transfer_of(cases[i], std::to_string(i)));
         }
-        for (const std::vector<Transfer>& transfers : batches) communicator.prepare(store, transfers)->run();
-        for (std::size_t i = 0; i < cases.size(); ++i)
-          require(case_problem(store, cases[i], std::to_string(i), rank, size));
-        const TransferCount count = communicator.transfers();
+        for (const std::vector<Transfer>& transfers : batches)
+          rank.communicator.prepare(rank.store, transfers)->run();
+        for (std::size_t i = 0; i < cases.size(); ++i) rank.check(cases[i], std::to_string(i));
+        const TransferCount count = rank.communicator.transfers();
         if (!together && (count.submitted != cases.size() || count.completed != cases.size())) {
           throw run_error("{} transfers were submitted and {} completed, of {}", count.submitted,
                           count.completed, cases.size());
@@ -208,36 +188,34 @@ TEST_P(CommunicatorConformance, EveryCollectiveGivesWhatItsDefinitionSays) {
 }
 
 TEST_P(CommunicatorConformance, ManyBatchesAreUnderWayAtOnceAndAreJoinedInAnyOrder) {
-  run(most(), [&](Communicator& communicator, TensorStore& store) {
-    const int rank = communicator.rank(), size = communicator.world_size();
+  run(most(), [&](Pair rank) {
     constexpr int kBatches = 9;
     std::vector<std::unique_ptr<TransferBatch>> batches;
     std::vector<TransferCase> cases;
     for (int i = 0; i < kBatches; ++i) {
       cases.push_back({static_cast<Collective>(i % 5), MLG_F32, 1 + 20011 * (i % 4), false, 0});
-      create_case(store, cases.back(), std::to_string(i), rank, size);
-      batches.push_back(communicator.prepare(store, {transfer_of(cases.back(), std::to_string(i))}));
+      rank.create(cases.back(), std::to_string(i));
+      batches.push_back(
+          rank.communicator.prepare(rank.store, {transfer_of(cases.back(), std::to_string(i))}));
     }
     for (int turn = 0; turn < 3; ++turn) {
       for (const auto& batch : batches) batch->submit();
       for (int i = kBatches; i-- > 0;) batches[static_cast<std::size_t>(i)]->join();
-      for (int i = 0; i < kBatches; ++i) {
-        require(case_problem(store, cases[static_cast<std::size_t>(i)], std::to_string(i), rank, size));
-      }
+      for (int i = 0; i < kBatches; ++i) rank.check(cases[static_cast<std::size_t>(i)], std::to_string(i));
     }
   });
 }
 
 // What a later transfer of the same batch order sends is what an earlier one gave.
 TEST_P(CommunicatorConformance, BatchesSeeTheResultsOfThoseBefore) {
-  run(most(), [&](Communicator& communicator, TensorStore& store) {
-    const auto size = static_cast<float>(communicator.world_size());
-    store.create("x", TensorType(MLG_F32, {501}));
-    store.upload("x", std::vector<float>(501, 1));
-    const auto batch = communicator.prepare(store, {{Collective::all_reduce, "x", "x", 501, 0}});
+  run(most(), [&](Pair rank) {
+    const auto size = static_cast<float>(most());
+    rank.store.create("x", TensorType(MLG_F32, {501}));
+    rank.store.upload("x", std::vector<float>(501, 1));
+    const auto batch = rank.communicator.prepare(rank.store, {{Collective::all_reduce, "x", "x", 501, 0}});
     for (int turn = 0; turn < 4; ++turn) batch->run();
     const float expected = size * size * size * size;
-    for (const float value : store.download_as<float>("x")) {
+    for (const float value : rank.store.download_as<float>("x")) {
       if (value != expected) throw run_error("{} is not {}", value, expected);
     }
   });
@@ -250,17 +228,17 @@ TEST_P(CommunicatorConformance, SumsOfBf16AreRoundedTheSameOnAllRanks) {
   const auto value = [](int rank, std::int64_t i) {
     return static_cast<float>(128 + (i * 3 + rank * 11) % 127) * (i % 2 ? 1.0f : -0.125f);
   };
-  run(most(), [&](Communicator& communicator, TensorStore& store) {
-    const int rank = communicator.rank();
+  run(most(), [&](Pair pair) {
+    const int rank = pair.communicator.rank();
     std::vector<std::uint16_t> values(kCount);
     for (std::int64_t i = 0; i < kCount; ++i) {
       values[static_cast<std::size_t>(i)] =
           static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value(rank, i)) >> 16);
     }
-    store.create("x", TensorType(MLG_BF16, {kCount}));
-    store.upload("x", values);
-    communicator.prepare(store, {{Collective::all_reduce, "x", "x", kCount, 0}})->run();
-    results[static_cast<std::size_t>(rank)] = store.download_as<std::uint16_t>("x");
+    pair.store.create("x", TensorType(MLG_BF16, {kCount}));
+    pair.store.upload("x", values);
+    pair.communicator.prepare(pair.store, {{Collective::all_reduce, "x", "x", kCount, 0}})->run();
+    results[static_cast<std::size_t>(rank)] = pair.store.download_as<std::uint16_t>("x");
   });
   for (const auto& result : results) EXPECT_EQ(result, results.front());
   for (std::int64_t i = 0; i < kCount; ++i) {

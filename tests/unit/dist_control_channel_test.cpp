@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "framework/ranks/roll_call.h"
-#include "framework/ranks/wire.h"
 #include "tests/support/rank_group.h"
 #include "tests/support/sentence.h"
 
@@ -103,7 +102,6 @@ class SimulatedLink final : public Link {
     sent_.buffers.insert(frames.get());
     last_ = std::move(frames);
   }
-  void allow_large_messages() override { is_rank = true; }
   void close() override { on_message = nullptr, on_closed = nullptr; }
 
   void receive(const ControlMessage& message) const {
@@ -111,11 +109,9 @@ class SimulatedLink final : public Link {
   }
   ControlMessage last() const {
     FrameReader frames;
-    frames.allow_large_messages();
     frames.add(*last_);
-    return *frames.next();
+    return *frames.next(largest_message);
   }
-  bool is_rank = false;
 
  private:
   Sent& sent_;
@@ -148,7 +144,7 @@ class SimulatedRanks {
         const SimulatedLink& link = *links_.back();
         hub_->greet(links_.back());
         link.receive(message_of(*answer_greeting(link.last(), run, {rank, "simulated", 1}, random_nonce())));
-        if (!link.is_rank) ADD_FAILURE() << "rank " << rank << " was not taken in";
+        if (link.longest != largest_message) ADD_FAILURE() << "rank " << rank << " was not taken in";
       }
     });
   }
@@ -219,20 +215,16 @@ TEST(RollCall, TheFirstDifferenceIsNamed) {
   EXPECT_TRUE(contains(*first_difference({shorter, entry("a", "x")}), "configuration: '(not set)' and 'x'"));
 }
 
-TEST(RollCall, EntriesReadBack) {
-  const RollCallEntry one = entry("host", std::string(5000, '\0'));
-  EXPECT_EQ(from_wire<RollCallEntry>(to_wire(one)), one);
-  EXPECT_NE(sentence_of([&] { from_wire<RollCallEntry>(to_wire(one).substr(1)); }), "");
-  EXPECT_NE(sentence_of([&] { from_wire<RollCallEntry>(to_wire(one) + "x"); }), "");
-}
-
 TEST(RollCall, EveryRankThrowsTheSame) {
-  const auto body = [](ControlChannel& channel) {
-    call_roll(channel, {{"build", "b"}});
-    call_roll(channel, {{"configuration", channel.rank() == 1 ? "b" : "a"}});
+  const auto expect_refused = [](const std::vector<Fact>& of_rank_1, const std::string& words) {
+    const auto body = [&](ControlChannel& channel) {
+      call_roll(channel, {{"build", "b"}});
+      call_roll(channel, channel.rank() == 1 ? of_rank_1 : std::vector<Fact>{{"configuration", "a"}});
+    };
+    expect_all(RankGroup(3).in_threads(body), static_cast<int>(ExitCode::bad_configuration), {words});
   };
-  expect_all(RankGroup(3).in_threads(body), static_cast<int>(ExitCode::bad_configuration),
-             {"differ in configuration: 'a' and 'b'"});
+  expect_refused({{"configuration", "b"}}, "differ in configuration: 'a' and 'b'");
+  expect_refused({{"configuration", "a"}, {"configuration", "a"}}, "ranks differ in the number of");
 }
 
 }  // namespace

@@ -308,12 +308,13 @@ void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
 
 TEST(Faults, NonsenseFromARankEndsTheRun) {
   const std::vector<std::string> nonsense{
-      std::string("\xff\xff\xff\x7f\x05", 5),       // a frame of 2 GB
-      std::string("\x01\x00\x00\x10\x05", 5),       // one byte more than 256 MiB
-      std::string("\x00\x00\x00\x00\x63", 5),       // a kind that there is not
-      std::string("\x02\x00\x00\x00\x05xx", 7),     // a heartbeat of two bytes
-      write_message(Greeting{}),                    // not now
-      write_message(Arrival{9, "all_gather", ""}),  // a call too early
+      std::string("\xff\xff\xff\x7f\x05", 5),                 // a frame of 2 GB
+      std::string("\x01\x00\x00\x10\x05", 5),                 // one byte more than 256 MiB
+      std::string("\x00\x00\x00\x00\x63", 5),                 // a kind that there is not
+      std::string("\x02\x00\x00\x00\x05xx", 7),               // a heartbeat of two bytes
+      to_frame(Heartbeat::kind, to_wire(Heartbeat{}) + "x"),  // of one byte too many
+      write_message(Greeting{}),                              // not now
+      write_message(Arrival{9, "all_gather", ""}),            // a call too early
   };
   for (const std::string& bytes : nonsense) {
     RankGroup group(3);

@@ -274,20 +274,27 @@ TEST(LaunchEnvironment, ValuesThatMakeNoSense) {
 }
 
 TEST(SlurmNodes, TheFirstOfAListIsFound) {
-  EXPECT_EQ(first_node("n[01-03,7],m5", "V"), "n01");
-  EXPECT_EQ(first_node("node", "V"), "node");
-  EXPECT_EQ(first_node("r[1-2]n[8-9]x", "V"), "r1n8x");
-  EXPECT_EQ(first_node("n[098-101]", "V"), "n098");
-  for (const char* odd : {"", "n[", "n[]", "n[1", ",a", "n[a]", "n[9999999999]"}) {
-    EXPECT_TRUE(refuses([&] { first_node(odd, "V"); }, "V='")) << odd;
+  const auto first_of = [](const std::string& list) {
+    return find(with(slurm, {{"SLURM_STEP_NODELIST", list}})).host;
+  };
+  EXPECT_EQ(first_of("n[01-03,7],m5"), "n01");
+  EXPECT_EQ(first_of("node"), "node");
+  EXPECT_EQ(first_of("r[1-2]n[8-9]x"), "r1n8x");
+  EXPECT_EQ(first_of("n[098-101]"), "n098");
+  for (const char* odd : {"n[", "n[]", "n[1", ",a", "n[a]", "n[9999999999]"}) {
+    EXPECT_TRUE(refuses([&] { first_of(odd); }, "SLURM_STEP_NODELIST='")) << odd;
   }
 }
 
 TEST(SlurmNodes, TaskCountsAreExpanded) {
-  EXPECT_EQ(expand_task_counts("2(x3),1", "V"), (std::vector<int>{2, 2, 2, 1}));
-  EXPECT_EQ(expand_task_counts("16", "V"), std::vector<int>{16});
-  for (const char* odd : {"", "0", "2(x0)", "2(x", "2(3)", "a", "1,", "1(x99999999)", "2(x1)3"}) {
-    EXPECT_TRUE(refuses([&] { expand_task_counts(odd, "V"); }, "V='")) << odd;
+  const auto tasks_of = [](const std::string& list, const char* node) {
+    return find(with(slurm, {{"SLURM_STEP_TASKS_PER_NODE", list}, {"SLURM_NODEID", node}})).local_size;
+  };
+  EXPECT_EQ(tasks_of("2(x3),1", "2"), 2);
+  EXPECT_EQ(tasks_of("2(x3),1", "3"), 1);
+  EXPECT_TRUE(refuses([&] { tasks_of("2(x3),1", "4"); }, "SLURM_NODEID='4'"));
+  for (const char* odd : {"0", "2(x0)", "2(x", "2(3)", "a", "1,", "1(x99999999)", "2(x1)3"}) {
+    EXPECT_TRUE(refuses([&] { tasks_of(odd, "0"); }, "SLURM_STEP_TASKS_PER_NODE='")) << odd;
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "framework/ranks/wire.h"
+#include "framework/ranks/control_messages.h"
 #include "launch/launcher/launch_plan.h"
 #include "launch/launcher/outcome.h"
 #include "launch/launcher/rank_output.h"
@@ -20,7 +20,7 @@ std::vector<PhysicalCore> machine(int nodes, int cores) {
 
 std::vector<std::string> lists(const std::vector<PhysicalCore>& cores, int ranks) {
   std::vector<std::string> texts;
-  for (const std::vector<int>& share : core_shares(cores, ranks)) texts.push_back(cpu_list(share));
+  for (const std::vector<int>& share : core_shares(cores, ranks)) texts.push_back(number_list(share));
   return texts;
 }
 

@@ -77,7 +77,7 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
   const RunPlugins plugins = make_run_plugins(loaded, host, "null");
   if (device.backend) plugins.backend->act_for(*device.backend);
   OptimizerGroups groups(config, plugins, parameters);
-  const std::unique_ptr<Communicator> ranks = make_planned_communicator(options.ranks);
+  const std::unique_ptr<Communicator> ranks = make_self_communicator(options.ranks);
   TrainingPrograms training(config, {}, plugins, parameters, groups, *ranks,
                             config.data.validation.empty() ? std::nullopt : std::optional<int>(1));
 

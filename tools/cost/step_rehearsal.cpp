@@ -33,23 +33,6 @@ LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
   return loaded;
 }
 
-// The first of several ranks that do not exist. Transfers move nothing; messages between ranks are a std::logic_error.
-class RehearsedRanks final : public Communicator {
- public:
-  explicit RehearsedRanks(int ranks) : planned_(make_planned_communicator(ranks)) {}
-  HostGroup& group() override { return planned_->group(); }
-  std::unique_ptr<TransferBatch> prepare(TensorStore&, std::vector<Transfer>) override {
-    struct NoTransfers final : TransferBatch {
-      void submit() override {}
-      void join() override {}
-    };
-    return std::make_unique<NoTransfers>();
-  }
-
- private:
-  std::unique_ptr<Communicator> planned_;
-};
-
 }  // namespace
 
 StepRehearsal::StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens)
@@ -58,7 +41,7 @@ StepRehearsal::StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, 
       plugins_(make_run_plugins(loaded, host)),
       parameters_(plan_parameters(config_)),
       groups_(config_, plugins_, parameters_),
-      communicator_(std::make_unique<RehearsedRanks>(ranks)),
+      communicator_(make_self_communicator(ranks)),
       engine_(config_, {}, plugins_, parameters_, groups_, *communicator_, 1),
       arena_(*plugins_.backend),
       access_(*plugins_.backend) {

@@ -3,7 +3,6 @@
 #include <mulligan/alternate_stack.hpp>
 
 #include <condition_variable>
-#include <csignal>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -147,10 +146,6 @@ class GlooCommunicator final : public sdk::Communicator {
   // The thread.
   void work() {
     const sdk::AlternateStack stack;
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
     std::unique_lock lock(mutex_);
     for (;;) {
       submitted_signal_.wait(lock, [&] { return first_ || ends_; });

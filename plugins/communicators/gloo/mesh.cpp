@@ -4,7 +4,6 @@
 #include <gloo/transport/tcp/device.h>
 #include <net/if.h>
 
-#include <csignal>
 #include <limits>
 #include <stdexcept>
 
@@ -14,29 +13,17 @@ namespace {
 constexpr std::uint64_t kMessages = 0;  // gloo's slots
 constexpr std::uint64_t kNever = 1;     // of a message that never comes
 
-// gloo's thread writes to sockets whose other end may be gone.
 std::shared_ptr<gloo::transport::Device> make_device(const sdk::Group& group) {
   const std::string name = group.interface_name();
   const bool local = name.empty() && group.local_size() == group.size();
   gloo::transport::tcp::attr place;
   (if_nametoindex(name.c_str()) != 0 ? place.iface : place.hostname) = local ? "127.0.0.1" : name;
-  sigset_t pipe, before;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  std::shared_ptr<gloo::transport::Device> device;
-  std::string problem;
   try {
-    device = gloo::transport::tcp::CreateDevice(place);
+    return gloo::transport::tcp::CreateDevice(place);
   } catch (const std::exception& error) {
-    problem = error.what();
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!device) {
-    throw std::runtime_error("gloo cannot listen at '" + place.iface + place.hostname + "': " + problem +
+    throw std::runtime_error("gloo cannot listen at '" + place.iface + place.hostname + "': " + error.what() +
                              "; 'ip address' lists this machine's interfaces and addresses");
   }
-  return device;
 }
 
 // gloo's sentences begin with a place in its sources, "[/build/pair.cc:598] ".
