@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
+#include "framework/core/stop_request.h"
 #include "framework/graph/tensor_store.h"
 #include "framework/report/machine.h"
 
@@ -125,6 +125,16 @@ void ScoreState::finish() {
   std::error_code ignored;  // there may be none
   std::filesystem::remove(options_.file, ignored);
   std::filesystem::remove(seconds_file(), ignored);
+}
+
+Error ScoreState::stopped() const {
+  const std::string signal = signal_name(stop_signal());
+  const bool saved = std::filesystem::exists(options_.file);
+  return Error(
+      ExitCode::interrupted,
+      saved ? fmt::format("stopped by {}; the state is '{}'; continue with the same command and --resume.",
+                          signal, options_.file.string())
+            : fmt::format("stopped by {} before a state was saved; the same command begins anew.", signal));
 }
 
 namespace {

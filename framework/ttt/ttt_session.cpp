@@ -14,7 +14,6 @@
 #include "framework/run/ledger.h"
 #include "framework/run/plan_cache_counts.h"
 #include "framework/run/replaced_run.h"
-#include "framework/run/resumable_evaluation.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
@@ -78,7 +77,7 @@ class TttSaver {
   void interrupted() {
     if (!state_) return;
     if (unsaved_) save();
-    throw stopped_error(*state_);
+    throw state_->stopped();
   }
 
   // Of all attempts so far, by phase.
