@@ -131,9 +131,8 @@ struct RunConfig {
   PluginTable loss;
   PluginTable schedule;
   ScheduleOptions schedule_options;
-  std::optional<PluginTable>
-      communicator;           // absent: chosen by number of ranks and backend (run_communicator.h)
-  std::vector<Phase> phases;  // never empty: the [[phase]] rows, or those of the model
+  std::optional<PluginTable> communicator;  // absent: chosen by number of ranks and backend (run_ranks.h)
+  std::vector<Phase> phases;                // never empty: the [[phase]] rows, or those of the model
   std::vector<OptimizerConfig> optimizers;  // in order of appearance
   std::optional<PluginTable> wrapper;       // absent: nothing is done around their updates
   std::vector<ParameterRow> parameters;     // in order: the first row that matches a parameter takes it

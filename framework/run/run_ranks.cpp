@@ -9,11 +9,18 @@
 #include "framework/ranks/control_channel.h"
 #include "framework/ranks/roll_call.h"
 #include "framework/report/machine.h"
-#include "framework/run/run_communicator.h"
 #include "framework/run/run_plugins.h"
 
 namespace mulligan {
 namespace {
+
+constexpr const char* communicator_section = "communicator";
+
+// Whether the configuration names a communicator; not where one was chosen for another backend.
+bool is_written(const std::optional<PluginTable>& table) {
+  return table && (table->host.at("plugin").origin.kind != Origin::Kind::defaulted || !table->path.empty() ||
+                   !table->stored_path.empty());
+}
 
 // Which settings say where something lies, which may be each machine's own. What lies there is compared itself.
 bool is_place(const std::string& key) {
@@ -33,6 +40,24 @@ void find_users_secret(const LaunchEnvironment& environment, ControlOptions& opt
 }
 
 }  // namespace
+
+std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, PluginHost& host, HostGroup& group,
+                                                    Backend& backend, const CommunicatorOptions& options) {
+  std::optional<PluginTable>& chosen = loaded.config.communicator;
+  if (group.world_size() == 1 && !is_written(chosen)) return make_self_communicator();
+  PluginTable table = is_written(chosen)
+                          ? *chosen
+                          : read_plugin_table(nullptr, communicator_section, loaded.file,
+                                              backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo");
+  const PluginHandle handle = load_plugin(host, MLG_COMMUNICATOR, table);
+  PluginConfig keys = resolve_plugin_keys(table, handle->name(), key_specs(handle->name(), handle->keys()));
+  auto plugin = std::make_unique<CommunicatorPlugin>(handle, keys);
+  if (!chosen) {
+    chosen = table;
+    loaded.plugins.emplace(communicator_section, std::move(keys));
+  }
+  return make_plugin_communicator(std::move(plugin), group, backend, options);
+}
 
 RunRanks::RunRanks(std::unique_ptr<HostGroup> group) : given_(std::move(group)) {}
 
@@ -65,7 +90,7 @@ std::unique_ptr<Communicator> RunRanks::communicator(LoadedConfig& loaded, Plugi
   CommunicatorOptions options;
   options.name = fmt::format("communicator {}", ++communicators_);
   options.interface_name = listening_address();
-  if (!channel_ && !alone_ && alone() && has_own_communicator(loaded)) {
+  if (!channel_ && !alone_ && alone() && is_written(loaded.config.communicator)) {
     alone_ = std::make_unique<ControlChannel>(LaunchEnvironment{}, control_options(process_environment()));
   }
   options.channel = channel_ ? channel_.get() : alone_.get();

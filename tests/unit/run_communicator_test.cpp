@@ -1,9 +1,8 @@
 // Which communicator a run gets, and that it is part of what the run says of itself.
-#include "framework/run/run_communicator.h"
-
 #include <gtest/gtest.h>
 
 #include "framework/run/run_plugins.h"
+#include "framework/run/run_ranks.h"
 #include "tests/support/plugins.h"
 #include "tests/support/sentence.h"
 #include "tests/support/thread_group.h"
