@@ -30,7 +30,6 @@ struct StateTensor {
 
   const TensorType& type(const TensorStore& store) const { return host ? host->type : store.type(source); }
   // Its bytes; waits for the device. Throws std::logic_error if they are not known on this rank.
-  void read(const TensorStore& store, std::span<std::byte> bytes) const;
   std::vector<std::byte> read(const TensorStore& store) const;
   // Puts the bytes into the store or, for the ranks to share, on the host.
   void write(TensorStore& store, std::span<const std::byte> bytes) const;
