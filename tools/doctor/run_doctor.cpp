@@ -242,7 +242,7 @@ void RunDoctor::at_end(const ObservedRun& run) {
   const Samples now = samples_of(run, master_name);
   Movement movement{.parameters = run.parameters, .before = start_, .after = now};
   movement.steps = run.step - run.first_step;
-  for (const OptimizerGroup& group : run.phases.groups().groups()) {
+  for (const OptimizerGroup& group : run.phases.device().groups.groups()) {
     movement.optimizers.push_back(group.name);
     movement.rates.push_back(group.base_lr);
   }
