@@ -76,12 +76,6 @@ struct Target {
   std::vector<Part> parts;
 };
 
-void require_weight(const StoredTensor& tensor, const std::string& file) {
-  if (is_weight_format(tensor.type)) return;
-  throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file, tensor.name,
-                   stored_name(tensor.type));
-}
-
 std::vector<float> decode_part(const Part& part) {
   const std::size_t size = stored_size(part.source->type), count = elements_of(part.shape);
   return decode_weights(part.source->bytes.subspan(part.source_begin * size, count * size),
@@ -192,7 +186,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
     const auto number = static_cast<std::size_t>(spec - model.begin());
     const Place place = place_of(pair, spec->shape, map.source);
     const StoredTensor& tensor = tensor_of(pair.theirs);
-    require_weight(tensor, source);
+    require_weight_format(source, tensor);
     used.insert(pair.theirs);
     const Shape expected = their_shape(pair, place.shape, map.source);
     if (tensor.shape != expected) {
@@ -232,7 +226,7 @@ ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const Na
   std::vector<Target> targets;
   std::vector<std::string> left;
   for (const StoredTensor& weight : weights) {
-    require_weight(weight, output.string());
+    require_weight_format(output, weight);
     const StoredType type = dtype.value_or(weight.type);
     if (!map) {
       targets.push_back({weight.name, type, weight.shape, {{&weight, 0, 0, weight.shape, false}}});

@@ -31,9 +31,6 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
                          const std::function<std::string(const PlannedParameter&)>& source,
                          const std::map<std::string, std::string>& metadata);
 
-// Throws data_error unless the tensor is of f32, bf16 or f16.
-void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor);
-
 // The sha256 of the tensors that the file declares; "" if it declares none. Throws data_error if they have another.
 std::string checked_digest(const SafetensorsFile& file);
 
