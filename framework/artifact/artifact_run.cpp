@@ -21,7 +21,7 @@
 #include "framework/report/run_log.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/parameter_plan.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"

@@ -4,7 +4,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/run/run_files.h"
 
 namespace mulligan {
 RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)

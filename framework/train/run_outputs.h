@@ -10,7 +10,7 @@
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/resume.h"
 

@@ -13,7 +13,7 @@
 #include "framework/report/run_directory.h"
 #include "framework/run/ledger.h"
 #include "framework/run/plan_cache_counts.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"

@@ -1,5 +1,5 @@
 // A run that another one replaces: whatever moment the process dies at, one of the two is whole.
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "framework/report/run_directory.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan::run_replaced_run_test {
+namespace mulligan::run_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace mulligan::run_replaced_run_test
+}  // namespace mulligan::run_files_test
