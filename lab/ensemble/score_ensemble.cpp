@@ -10,6 +10,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
+#include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
 #include "lab/ensemble/members.h"
@@ -148,17 +149,8 @@ void fill(EnsembleScore& score, const Tally& tally) {
 
 ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin, const ScoreOptions& options,
                             RunLog& log) {
-  if (config.data.validation.empty()) {
-    throw data_error(
-        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
-  }
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
-  require_strict_validation(config, validation);
-  if (!validation.note.empty()) log.line(validation.note);
-  if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
-  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
+  ValidationSet validation = scored_validation(config, log);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
   if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
   return validation;
@@ -238,8 +230,6 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   whole.tokens = tally.counted.tokens;
   whole.data = validation.data;
   require_whole_score(config.ledger, whole);
-  score.data.packing =
-      packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
   score.seconds = seconds_since(start);
   return score;
 }
