@@ -16,12 +16,18 @@
 
 namespace mulligan {
 
-std::vector<std::byte> StateTensor::read(const TensorStore& store) const {
-  const auto size = static_cast<std::size_t>(type(store).bytes());
-  std::vector<std::byte> bytes = host ? host->bytes : std::vector<std::byte>(size);
-  if (bytes.size() != size) throw std::logic_error("'" + name + "' was not gathered on this rank");
-  if (!host) store.download(source, std::span(bytes));
+std::vector<std::byte> download_bytes(const TensorStore& store, std::string_view name) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
+  store.download(name, bytes);
   return bytes;
+}
+
+std::vector<std::byte> StateTensor::read(const TensorStore& store) const {
+  if (!host) return download_bytes(store, source);
+  if (static_cast<std::int64_t>(host->bytes.size()) != host->type.bytes()) {
+    throw std::logic_error("'" + name + "' was not gathered on this rank");
+  }
+  return host->bytes;
 }
 
 void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) const {

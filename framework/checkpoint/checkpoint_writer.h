@@ -9,12 +9,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/graph/tensor_store.h"
 
 namespace mulligan {
+
+// The bytes of a tensor of the store. Waits for the device.
+std::vector<std::byte> download_bytes(const TensorStore& store, std::string_view name);
 
 // A tensor in memory of the host. No bytes: not known on this rank.
 struct HostTensor {

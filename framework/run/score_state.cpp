@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
 #include "framework/core/stop_request.h"
-#include "framework/graph/tensor_store.h"
 #include "framework/report/machine.h"
 
 namespace mulligan {
@@ -154,9 +154,7 @@ ScoreIdentity score_identity(const LoadedConfig& loaded, ScoreCommand command, c
   }
   for (const ParameterLayout& layout : layouts) {
     const std::string name = master_name(layout.spec.name);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    weights += name + ' ' + sha256_hex(bytes_of(bytes)) + '\n';
+    weights += name + ' ' + sha256_hex(bytes_of(download_bytes(store, name))) + '\n';
   }
   for (const PluginHandle& plugin : host.loaded())
     program += std::string(plugin->name()) + ' ' + plugin->sha256() + '\n';

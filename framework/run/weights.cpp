@@ -31,8 +31,7 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
   for (const PlannedParameter& parameter : parameters) {
     const std::string tensor = source(parameter);
     const TensorType& type = store.type(tensor);
-    contents.emplace_back(static_cast<std::size_t>(type.bytes()));
-    store.download(tensor, contents.back());
+    contents.push_back(download_bytes(store, tensor));
     tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
                        stored_shape(type), contents.back()});
   }

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/eval/evaluator.h"
+#include "framework/run/weights.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/examine.h"
@@ -157,7 +158,7 @@ Throughput throughput_of(const ObservedRun& run) {
 Samples samples_of(const ObservedRun& run, std::string (*tensor)(std::string_view)) {
   const TensorStore& store = run.phases.engine().store();
   return sample_parameters(run.parameters, [&](const PlannedParameter& parameter) {
-    return values_of(store, tensor(parameter.name()));
+    return download_values(store, tensor(parameter.name()));
   });
 }
 
