@@ -20,7 +20,8 @@ class RunOutputs {
  public:
   // The log's lines, and those of plugins, go to the console, and are kept for a file to come.
   RunOutputs(const RunConfig& config, const ConsoleOptions& console);
-  ~RunOutputs() { put_back_replaced(); }
+  // Puts back the run that this one was to replace, unless something of this one has been saved.
+  ~RunOutputs();
 
   const RunFiles& files() const { return files_; }
   RunLog& log() { return log_; }
@@ -36,8 +37,6 @@ class RunOutputs {
   void begin_on_rank(int rank, bool goes_on);
   // This run has saved something: from now on it is the one to keep.
   void keep();
-  // The end of a run that failed: what it was to replace is put back, unless it has saved something.
-  void put_back_replaced();
 
  private:
   const RunConfig& config_;

@@ -112,14 +112,6 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   begin_files(resume);
 }
 
-Trainer::~Trainer() {
-  try {
-    writer_.finish();
-  } catch (...) {  // the error that ends this run was reported
-  }
-  outputs_.put_back_replaced();
-}
-
 void Trainer::begin_log(const ResumePoint& resume, bool resumed) {
   RunLog& log = outputs_.log();
   if (!ranks_.alone()) log.line(describe(ranks_.environment()));
