@@ -27,7 +27,6 @@ class RunOutputs {
   RunLog& log() { return log_; }
   bool begun() const { return metrics_.has_value(); }
   MetricsFile& metrics() { return *metrics_; }  // once begun
-  const MetricsFile& metrics() const { return *metrics_; }
 
   // The first rank: whether the run may be made where it is to be. Throws Error.
   void require_place(const ResumePoint& resume, bool resumed) const;
