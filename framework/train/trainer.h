@@ -96,7 +96,7 @@ class Trainer {
   PhaseFollower phases_;
   LossBooks losses_;
   StepReports reports_;
-  CheckpointWriter writer_;                // ends before outputs_, which look for what it has saved
+  CheckpointWriter writer_;                // is destroyed before outputs_, which asks what it has saved
   std::filesystem::path last_checkpoint_;  // complete; empty before the first
   std::int64_t begun_steps_ = 0;           // updates done when the last one was begun
   double begun_seconds_ = 0;               // training clock then
