@@ -350,7 +350,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
                                      sha256_hex(made.bytes), origin.sha256));
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
-  const bool booked = in_run && (fs::exists(RunLedger::file(run)) || fs::exists(RunFiles{run}.result()));
+  const bool booked = in_run && (fs::exists(RunFiles{run}.ledger()) || fs::exists(RunFiles{run}.result()));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
   return made;
 }
