@@ -15,10 +15,7 @@ namespace mulligan {
 namespace {
 
 void require_trainable(const RunConfig& config, const Backend& backend) {
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing would be trained; use --dry-run.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "nothing would be trained; use --dry-run");
   if (config.data.train.empty() && config.data.mix.empty()) {
     throw data_error(
         "data.train is not set; name the training shards, for example data/fineweb_train_*.bin.");
