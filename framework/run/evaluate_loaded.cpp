@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "framework/core/error.h"
-#include "framework/core/parse_json.h"
+#include "framework/core/json_file.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/run_plugins.h"
@@ -28,7 +28,7 @@ void save(ScoreState& state, const EvalPosition& position, double seconds) {
 }
 
 EvalPosition read(const SafetensorsFile& file) {
-  try {
+  return read_as_written(file.path(), "start without --resume", [&] {
     const Json json = parse_json<Json>(file.metadata().at("evaluation"));
     EvalPosition position;
     position.row = json.at("row");
@@ -36,12 +36,7 @@ EvalPosition read(const SafetensorsFile& file) {
     position.sums.tokens = json.at("tokens");
     position.sums.bytes = json.at("bytes");
     return position;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw data_error("'{}' is not as mulligan writes it ({}); start without --resume.", file.path().string(),
-                     error.what());
-  }
+  });
 }
 
 // evaluate(), with the same result to the bit however often it was interrupted. One rank alone keeps a state in `files`;

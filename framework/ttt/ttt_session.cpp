@@ -6,8 +6,7 @@
 
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/core/parse_json.h"
+#include "framework/core/json_file.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
@@ -130,7 +129,7 @@ class TttSaver {
   }
 
   void read(const SafetensorsFile& file) {
-    try {
+    read_as_written(file.path(), "start without --resume", [&] {
       const Json json = parse_json<Json>(file.metadata().at("ttt"));
       reference_row = json.at("reference_row");
       if (json.contains("standing")) standing = json.at("standing").get<TttStanding>();
@@ -140,12 +139,7 @@ class TttSaver {
           standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
                                                                          tensor.bytes.end()};
       }
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw data_error("'{}' is not as mulligan writes it ({}); start without --resume.",
-                       file.path().string(), error.what());
-    }
+    });
   }
 
   std::optional<ScoreState> state_;
