@@ -254,7 +254,7 @@ class TttSession {
     }
 
     outputs.begin(*scorer, done);
-    PlanCacheCounts made([&] { return std::vector<const Backend*>{&backend}; });
+    PlanCacheCounts made(std::vector<const Backend*>{&backend});
     TttResult result;
     backend.synchronize();
     made.clock_starts();
