@@ -21,7 +21,7 @@
 #include "framework/report/run_log.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/parameter_plan.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
@@ -347,7 +347,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
                                      sha256_hex(made.bytes), origin.sha256));
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
-  const bool booked = in_run && (fs::exists(RunLedger::file(run)) || fs::exists(RunFiles{run}.result()));
+  const bool booked = in_run && (fs::exists(RunFiles{run}.ledger()) || fs::exists(RunFiles{run}.result()));
   close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
   return made;
 }

@@ -36,7 +36,7 @@ class WrappedWalk {
     run_.run(poison);
     weights_ = run_.floats("master");
   }
-  void walk(std::uint8_t poison = poison_zero) {
+  void walk(std::uint8_t poison) {
     for (std::int64_t number = 1; number <= wrapped_steps; ++number)
       step(number, sample(weights_.size(), static_cast<unsigned>(60 + number), 0.1f), poison);
   }
@@ -67,12 +67,11 @@ class WrappedWalk {
   std::vector<float> weights_, scalars_;
 };
 
-std::string same_walk(Backend& one, Backend& other, const Wrapper& wrapper, const TensorType& type,
-                      std::uint8_t poison = poison_zero) {
-  WrappedWalk a(one, wrapper, type), b(other, wrapper, type);
-  a.walk();
-  b.walk(poison);
-  return first_difference(a.everything(), b.everything());
+NamedResults walked(Backend& backend, const Wrapper& wrapper, const TensorType& type,
+                    std::uint8_t poison = poison_zero) {
+  WrappedWalk walk(backend, wrapper, type);
+  walk.walk(poison);
+  return walk.everything();
 }
 
 std::string states_problem(Backend& backend, const Wrapper& wrapper, const TensorType& type) {
@@ -126,19 +125,20 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
     });
   });
   add("weights and states are written, whatever memory held before", [&](const TensorType& type) {
-    const std::string problem = same_walk(*backend, *backend, wrapper, type, poison_nan);
-    return problem.empty() ? same_walk(*backend, *backend, wrapper, type, poison_number) : problem;
+    return written_problem(walked(*backend, wrapper, type, poison_nan),
+                           walked(*backend, wrapper, type, poison_number));
   });
   list.add("several parameters as one are done as one by one",
            [&] { return parts_problem(*backend, wrapper); });
   if (!make.is_cpu) return;
   add_thread_check(list, make, [&](Backend& other) {
-    return first_problem(wrapped_types(),
-                         [&](const TensorType& type) { return same_walk(*backend, other, wrapper, type); });
+    return first_problem(wrapped_types(), [&](const TensorType& type) {
+      return first_difference(walked(*backend, wrapper, type), walked(other, wrapper, type));
+    });
   });
   add("no allocation on the step path", [&](const TensorType& type) {
     WrappedWalk walk(*backend, wrapper, type);
-    walk.walk();
+    walk.walk(poison_zero);
     std::vector<float> values(wrapper.scalar_count());
     const std::vector<mlg_group_rate> rates = {{"first", 0.05, 0.1}};
     std::string problem = allocation_problem("scalars()", [&] {

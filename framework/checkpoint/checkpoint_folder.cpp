@@ -44,26 +44,6 @@ void require_synced(const fs::path& folder) {
     throw run_error("the folder '{}' cannot be synced: {}.", folder.string(), std::strerror(reason));
 }
 
-void verify_file(const fs::path& path, const CheckpointFile& file) {
-  std::error_code failed;
-  const std::uint64_t bytes = fs::file_size(path, failed);
-  if (failed) {
-    throw data_error("the checkpoint file '{}' cannot be read: {}; use another checkpoint.", path.string(),
-                     failed.message());
-  }
-  if (bytes != file.bytes) {
-    throw data_error(
-        "the checkpoint file '{}' has {} bytes, but its manifest says {}; use another checkpoint.",
-        path.string(), bytes, file.bytes);
-  }
-  if (sha256_hex_of_file(path) != file.sha256) {
-    throw data_error(
-        "the checkpoint file '{}' was changed: its sha256 is not that of its manifest; use "
-        "another checkpoint.",
-        path.string());
-  }
-}
-
 void make_empty_folder(const fs::path& path) {
   std::error_code failed;
   fs::remove_all(path, failed);
@@ -111,21 +91,18 @@ Checkpoint open_checkpoint(const fs::path& path) {
         manifest_path.string(), sum_path.string());
   }
   CheckpointManifest manifest = manifest_from_json(text, manifest_path.string());
-  bool has_tensors = false;
-  for (const CheckpointFile& file : manifest.files) {
-    // A manifest names files of its own folder only.
-    if (fs::path(file.name).filename() != file.name) {
-      throw data_error("'{}' names the file '{}', which is not of this folder; use another checkpoint.",
-                       manifest_path.string(), file.name);
-    }
-    verify_file(path / file.name, file);
-    has_tensors |= file.name == checkpoint_tensors_file;
-  }
-  if (!has_tensors) {
-    throw data_error("'{}' does not list '{}'; use another checkpoint.", manifest_path.string(),
+  if (manifest.files.size() != 1 || manifest.files[0].name != checkpoint_tensors_file) {
+    throw data_error("'{}' lists other files than '{}'; use another checkpoint.", manifest_path.string(),
                      checkpoint_tensors_file);
   }
-  return {path, std::move(manifest), SafetensorsFile(path / checkpoint_tensors_file)};
+  const fs::path tensors_path = path / checkpoint_tensors_file;
+  if (sha256_hex_of_file(tensors_path) != manifest.files[0].sha256) {
+    throw data_error(
+        "the checkpoint file '{}' was changed: its sha256 is not that of its manifest; use "
+        "another checkpoint.",
+        tensors_path.string());
+  }
+  return {path, std::move(manifest), SafetensorsFile(tensors_path)};
 }
 
 std::optional<Checkpoint> newest_sound_checkpoint(const fs::path& directory,

@@ -16,18 +16,18 @@
 
 namespace mulligan {
 
-void StateTensor::read(const TensorStore& store, std::span<std::byte> bytes) const {
-  if (!host) return store.download(source, bytes);
-  if (host->bytes.size() != bytes.size()) {
-    throw std::logic_error(fmt::format("'{}' was not gathered on this rank", name));
-  }
-  std::ranges::copy(host->bytes, bytes.begin());
+std::vector<std::byte> download_bytes(const TensorStore& store, std::string_view name) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
+  store.download(name, bytes);
+  return bytes;
 }
 
 std::vector<std::byte> StateTensor::read(const TensorStore& store) const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(type(store).bytes()));
-  read(store, bytes);
-  return bytes;
+  if (!host) return download_bytes(store, source);
+  if (static_cast<std::int64_t>(host->bytes.size()) != host->type.bytes()) {
+    throw std::logic_error("'" + name + "' was not gathered on this rank");
+  }
+  return host->bytes;
 }
 
 void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) const {
@@ -80,7 +80,7 @@ std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& stor
     std::vector<std::byte>& bytes = tensors[i].host ? tensors[i].host->bytes : host_[i];
     if (!tensors[i].host) {
       bytes.resize(static_cast<std::size_t>(type.bytes()));
-      tensors[i].read(store, bytes);
+      store.download(tensors[i].source, std::span(bytes));
     }
     if (static_cast<std::int64_t>(bytes.size()) != type.bytes()) {
       throw std::logic_error("the state has '" + tensors[i].name + "' in slices: it was not gathered");

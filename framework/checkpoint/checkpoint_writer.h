@@ -9,12 +9,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/graph/tensor_store.h"
 
 namespace mulligan {
+
+// The bytes of a tensor of the store. Waits for the device.
+std::vector<std::byte> download_bytes(const TensorStore& store, std::string_view name);
 
 // A tensor in memory of the host. No bytes: not known on this rank.
 struct HostTensor {
@@ -30,7 +34,6 @@ struct StateTensor {
 
   const TensorType& type(const TensorStore& store) const { return host ? host->type : store.type(source); }
   // Its bytes; waits for the device. Throws std::logic_error if they are not known on this rank.
-  void read(const TensorStore& store, std::span<std::byte> bytes) const;
   std::vector<std::byte> read(const TensorStore& store) const;
   // Puts the bytes into the store or, for the ranks to share, on the host.
   void write(TensorStore& store, std::span<const std::byte> bytes) const;

@@ -6,10 +6,18 @@
 #include <stdexcept>
 #include <utility>
 
+#include "framework/core/error.h"
+
 namespace mulligan {
 
 bool is_weight_format(StoredType type) {
   return type == StoredType::f32 || type == StoredType::bf16 || type == StoredType::f16;
+}
+
+void require_weight_format(const std::filesystem::path& file, const StoredTensor& tensor) {
+  if (is_weight_format(tensor.type)) return;
+  throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file.string(), tensor.name,
+                   stored_name(tensor.type));
 }
 
 namespace {

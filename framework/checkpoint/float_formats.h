@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,8 @@ namespace mulligan {
 
 // True for f32, bf16 and f16; false for f64 and integers.
 bool is_weight_format(StoredType type);
+// Throws data_error that names the file unless the tensor is of such a type.
+void require_weight_format(const std::filesystem::path& file, const StoredTensor& tensor);
 
 // Values of raw bytes, and raw bytes of values. Throws std::logic_error unless is_weight_format(type).
 std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType type);

@@ -72,7 +72,7 @@ class KeyReader {
 };
 
 // Older files have rope_theta and rope_scaling, newer ones a table rope_parameters.
-double rope_base(const std::filesystem::path& file, const json& object, const KeyReader& reader) {
+double rope_base(const std::filesystem::path& file, const KeyReader& reader) {
   reader.require(!reader.find("rope_scaling"), "rope_scaling", "rotary frequencies that are not scaled");
   const json* table = reader.find("rope_parameters");
   if (!table) return reader.number("rope_theta", 1e4);
@@ -80,7 +80,7 @@ double rope_base(const std::filesystem::path& file, const json& object, const Ke
   const KeyReader inner(file, *table);
   inner.require(inner.word("rope_type", "default") == "default", "rope_type",
                 "rotary frequencies that are not scaled");
-  return inner.number("rope_theta", KeyReader(file, object).number("rope_theta", 1e4));
+  return inner.number("rope_theta", reader.number("rope_theta", 1e4));
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ PublishedModel read_qwen2_config(const std::filesystem::path& file) {
   m.tied_head = reader.flag("tie_word_embeddings", false);
   m.norm_eps = reader.number("rms_norm_eps", 1e-6);
   reader.require(m.norm_eps > 0 && m.norm_eps <= 1, "rms_norm_eps", "an eps above 0 and at most 1");
-  m.rope.base = rope_base(file, object, reader);
+  m.rope.base = rope_base(file, reader);
   reader.require(m.rope.base >= 1 && m.rope.base <= 1e9, "rope_theta", "a base from 1 to 1e9");
   resolve_model_defaults(m);
   published.stored_dtype = reader.word("torch_dtype", reader.word("dtype", ""));

@@ -1,6 +1,7 @@
 #include "framework/checkpoint/weight_exchange.h"
 
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,8 @@
 
 #include "framework/checkpoint/compare.h"
 #include "framework/checkpoint/float_formats.h"
+#include "framework/config/schema.h"
+#include "framework/config/toml_document.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_json.h"
@@ -16,6 +19,66 @@
 namespace mulligan {
 
 namespace fs = std::filesystem;
+
+void declare_keys(Schema<NamePair>& s) {
+  s.key("theirs", &NamePair::theirs, "tensor of the other file; {i} stands for the repetition").required();
+  s.key("ours", &NamePair::ours, "parameter here").required();
+  s.key("slice", &NamePair::slice, "entry of the parameter's first dimension; -1: all of it").at_least(-1);
+  s.key("repeat", &NamePair::repeat, "how many tensors the row stands for").range(1, 100000);
+  s.key("transpose", &NamePair::transpose, "theirs is stored transposed");
+  s.key("check_magnitude", &NamePair::check_magnitude, "apply the log2-magnitude test");
+}
+
+void declare_keys(Schema<NameMap>& s) {
+  s.key("ignore", &NameMap::ignore, "globs over tensors of the other file that are left out");
+}
+
+namespace {
+
+std::string numbered(std::string name, std::int64_t number) {
+  for (std::size_t at = name.find("{i}"); at != std::string::npos; at = name.find("{i}")) {
+    name.replace(at, 3, std::to_string(number));
+  }
+  return name;
+}
+
+}  // namespace
+
+bool NameMap::ignores(const std::string& theirs) const {
+  return std::ranges::any_of(
+      ignore, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), theirs.c_str(), 0) == 0; });
+}
+
+NameMap read_name_map(const std::filesystem::path& path) {
+  const ConfigNode tree = read_toml(path.string());
+  static const std::vector<std::string> elsewhere = {"tensor"};
+  NameMap map;
+  map.source = path.string();
+  read_keys(map, &tree, {}, map.source, elsewhere);
+  const ConfigNode* rows = tree.find("tensor");
+  if (!rows || rows->kind != ConfigNode::Kind::table_list) {
+    throw config_error("the name map '{}' has no [[tensor]] rows; add one with theirs and ours.", map.source);
+  }
+  std::set<std::string> seen;
+  for (const ConfigNode& node : rows->rows) {
+    NamePair row;
+    read_keys(row, &node, "tensor", node.origin.text());
+    if (row.repeat > 1 && row.theirs.find("{i}") == std::string::npos) {
+      throw config_error("{}: repeat = {} needs {{i}} in theirs = \"{}\".", node.origin.text(), row.repeat,
+                         row.theirs);
+    }
+    for (std::int64_t i = 0; i < row.repeat; ++i) {
+      NamePair& pair = map.pairs.emplace_back(row);
+      pair.theirs = numbered(row.theirs, i);
+      pair.ours = numbered(row.ours, i);
+      if (row.slice >= 0) pair.slice += i;
+      if (!seen.insert(pair.theirs).second) {
+        throw config_error("{}: the tensor '{}' is mapped twice.", node.origin.text(), pair.theirs);
+      }
+    }
+  }
+  return map;
+}
 
 namespace {
 
@@ -75,12 +138,6 @@ struct Target {
   Shape shape;
   std::vector<Part> parts;
 };
-
-void require_weight(const StoredTensor& tensor, const std::string& file) {
-  if (is_weight_format(tensor.type)) return;
-  throw data_error("'{}' holds '{}' as {}, but weights are F32, BF16 or F16.", file, tensor.name,
-                   stored_name(tensor.type));
-}
 
 std::vector<float> decode_part(const Part& part) {
   const std::size_t size = stored_size(part.source->type), count = elements_of(part.shape);
@@ -192,7 +249,7 @@ ExchangeReport import_weights(const std::vector<SafetensorsFile>& files, const N
     const auto number = static_cast<std::size_t>(spec - model.begin());
     const Place place = place_of(pair, spec->shape, map.source);
     const StoredTensor& tensor = tensor_of(pair.theirs);
-    require_weight(tensor, source);
+    require_weight_format(source, tensor);
     used.insert(pair.theirs);
     const Shape expected = their_shape(pair, place.shape, map.source);
     if (tensor.shape != expected) {
@@ -232,7 +289,7 @@ ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const Na
   std::vector<Target> targets;
   std::vector<std::string> left;
   for (const StoredTensor& weight : weights) {
-    require_weight(weight, output.string());
+    require_weight_format(output, weight);
     const StoredType type = dtype.value_or(weight.type);
     if (!map) {
       targets.push_back({weight.name, type, weight.shape, {{&weight, 0, 0, weight.shape, false}}});

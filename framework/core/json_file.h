@@ -12,8 +12,20 @@
 
 namespace mulligan {
 
-// convert(object). Throws data_error with `remedy` where the file is not a JSON object, or where `convert`
-// throws something other than Error, as the library does for members that are missing or of another type.
+// read(). Throws data_error that names the file where `read` throws something other than Error, as the library does for members
+// that are missing or of another type.
+template <typename Read>
+auto read_as_written(const std::filesystem::path& path, const char* remedy, Read&& read) {
+  try {
+    return read();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw data_error("'{}' is not as mulligan writes it ({}); {}.", path.string(), error.what(), remedy);
+  }
+}
+
+// convert(object), by read_as_written(). Throws data_error with `remedy` where the file is not a JSON object.
 template <typename Json, typename Convert>
 auto read_json_object(const std::filesystem::path& path, Convert&& convert,
                       const char* remedy = "make it anew or remove it") {
@@ -26,13 +38,7 @@ auto read_json_object(const std::filesystem::path& path, Convert&& convert,
     throw data_error("'{}' says '{}' twice in one object, so what it says is not certain; {}.", path.string(),
                      key, remedy);
   }
-  try {
-    return convert(json);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw data_error("'{}' is not as mulligan writes it ({}); {}.", path.string(), error.what(), remedy);
-  }
+  return read_as_written(path, remedy, [&] { return convert(json); });
 }
 
 // {"NAME": value, ...} of a list or map of named values.

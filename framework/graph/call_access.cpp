@@ -9,22 +9,15 @@ namespace mulligan {
 
 CallAccess::CallAccess(const Backend& backend) {
   for (std::uint32_t i = 0; const mlg_kernel* kernel = backend.kernel_at(i); ++i) {
-    add(kernel->name, kernel->signature);
-  }
-}
-
-CallAccess::CallAccess(const std::map<std::string, std::string>& signatures) {
-  for (const auto& [kernel, signature] : signatures) add(kernel, signature);
-}
-
-void CallAccess::add(const std::string& kernel, std::string_view signature) {
-  std::vector<Parameter>& parameters = kernels_[kernel];
-  std::istringstream arguments(std::string(signature.substr(0, signature.find(';'))));
-  for (std::string item; std::getline(arguments, item, ',');) {
-    Parameter parameter;
-    std::istringstream(item) >> parameter.direction >> parameter.name;
-    if (parameter.direction.ends_with('?')) parameter.direction.pop_back();
-    parameters.push_back(std::move(parameter));
+    const std::string_view signature = kernel->signature;
+    std::vector<Parameter>& parameters = kernels_[kernel->name];
+    std::istringstream arguments(std::string(signature.substr(0, signature.find(';'))));
+    for (std::string item; std::getline(arguments, item, ',');) {
+      Parameter parameter;
+      std::istringstream(item) >> parameter.direction >> parameter.name;
+      if (parameter.direction.ends_with('?')) parameter.direction.pop_back();
+      parameters.push_back(std::move(parameter));
+    }
   }
 }
 

@@ -21,8 +21,6 @@ class CallAccess {
  public:
   // For the kernels that `backend` knows now.
   explicit CallAccess(const Backend& backend);
-  // The same from signatures (<mulligan/kernel.h>), by kernel name.
-  explicit CallAccess(const std::map<std::string, std::string>& signatures);
 
   bool knows(std::string_view kernel) const { return kernels_.contains(kernel); }
   // The access of each argument of `call`, absent ones included. An `inout` argument counts as read unless the call
@@ -34,7 +32,6 @@ class CallAccess {
   struct Parameter {
     std::string direction, name;
   };
-  void add(const std::string& kernel, std::string_view signature);
   std::map<std::string, std::vector<Parameter>, std::less<>> kernels_;
 };
 

@@ -139,10 +139,10 @@ struct ForwardBuilder {
   }
 
   void finish_block(Value stream, Value lane1) {
-    if (options_.after_block) {
-      graph_.keep(stream);
-      if (lane1) graph_.keep(lane1);
-      options_.after_block(slot_, stream, lane1);
+    for (const auto& [name, value] : {std::pair{"block", stream}, {"lane1", lane1}}) {
+      if (!options_.point || !value) continue;
+      graph_.keep(value);
+      options_.point(name, slot_, value);
     }
     ++slot_;
   }

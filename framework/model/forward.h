@@ -30,12 +30,10 @@ struct ForwardOptions {
   double fp8_gradient_scale = 0;
   // If set, gets the hidden state that the head multiplies, [T, D] in the compute dtype.
   Value* hidden = nullptr;
-  // Called with intermediate values by name, in the order of computation. Names and slot (-1 outside of blocks) are those of
-  // docs/qwen2.md. Families may name more or fewer; for tests.
+  // Called with intermediate values by name, in the order of computation; for tests. Names and slot (-1 outside of blocks) are
+  // those of docs/qwen2.md. The family modded names more. The record's names "block", the stream or lane 0 after each block,
+  // and "lane1". With head_rows, the values of the last block have rows of the head only.
   std::function<void(std::string_view, std::int64_t, Value)> point;
-  // Called after each executed block with (slot, lane 0 or the single stream, lane 1 or absent); for tests. With head_rows,
-  // the values of the last block have rows of the head only.
-  std::function<void(std::int64_t, Value, Value)> after_block;
 };
 
 // Returns the logits before soft capping, [T, V] in the compute dtype ([N, V] with head_rows). Formulas:

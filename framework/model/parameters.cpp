@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/model/elements/stages.h"
 #include "framework/model/modded/parameters.h"
 #include "framework/model/qwen2/parameters.h"
@@ -59,6 +61,24 @@ std::vector<BankMatrix> bank_matrices(const ParameterSpec& parameter) {
       matrices.push_back({block_parameter(layer, row.matrix), {row.input, layer}});
   }
   return matrices;
+}
+
+LayerOrder layer_order(const ModelConfig& model, LayerOrderKind kind) {
+  const std::int64_t again = kind == LayerOrderKind::looped ? model.loop.extra_passes : 0;
+  std::vector<std::int64_t> order;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    order.push_back(layer);
+    for (std::int64_t pass = 0; pass < again && layer == model.loop.last; ++pass) {
+      for (std::int64_t looped = model.loop.first; looped <= layer; ++looped) order.push_back(looped);
+    }
+  }
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2);
+  return {{order.begin(), middle}, {middle, order.end()}};
+}
+
+std::int64_t skip_rows(const ModelConfig& model) {
+  const LayerOrder order = layer_order(model, LayerOrderKind::looped);
+  return static_cast<std::int64_t>(std::min(order.encoder.size(), order.decoder.size()));
 }
 
 std::string block_parameter(std::int64_t layer, std::string_view name) {

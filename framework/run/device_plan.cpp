@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 #include <utility>
 
 namespace mulligan {
@@ -27,16 +26,14 @@ const std::vector<std::pair<std::string_view, std::string_view>> categories = {
 }  // namespace
 
 std::vector<MemoryRow> memory_by_category(const std::map<std::string, std::int64_t>& tensor_bytes) {
-  std::map<std::string_view, std::int64_t> by_category;
-  for (const auto& [name, bytes] : tensor_bytes) {
-    const auto category = std::ranges::find_if(
-        categories, [&name = name](const auto& entry) { return name.starts_with(entry.first); });
-    by_category[category->second] += bytes;
-  }
   std::vector<MemoryRow> rows;
-  for (const auto& [prefix, what] : categories) {
-    if (by_category.contains(what)) rows.push_back({std::string(what), by_category[what]});
+  for (const auto& [prefix, what] : categories) rows.push_back({std::string(what), 0});
+  for (const auto& [name, bytes] : tensor_bytes) {
+    std::size_t category = 0;
+    while (!name.starts_with(categories[category].first)) ++category;
+    rows[category].bytes += bytes;
   }
+  std::erase_if(rows, [](const MemoryRow& row) { return row.bytes == 0; });
   return rows;
 }
 

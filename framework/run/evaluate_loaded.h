@@ -8,12 +8,21 @@
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
 #include "framework/run/loaded_model.h"
-#include "framework/run/resumable_evaluation.h"
 #include "framework/run/weight_origin.h"
 
 namespace mulligan {
 
+class RunLog;
 class RunRanks;
+
+// Where a scoring keeps the state from which --resume continues it.
+struct ScoreFiles {
+  std::filesystem::path directory;  // empty: no state is kept
+  bool resume = false;  // continue the state that lies there; from the beginning where there is none
+};
+
+// The validation set that `config` names, with the packing of its rows in its identity; `log` gets the notes on it. Throws data_error.
+ValidationSet scored_validation(const RunConfig& config, RunLog& log);
 
 // Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder in `files` an
 // interrupted evaluation can be continued. Several ranks call it alike, each with a share of the tokens, and get the same

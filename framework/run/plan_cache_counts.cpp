@@ -6,7 +6,7 @@ namespace mulligan {
 
 PlanCacheCounts::Counts PlanCacheCounts::now() const {
   Counts counts;
-  for (const Backend* backend : backends_()) {
+  for (const Backend* backend : backends_) {
     for (const auto& [what, count] : backend->made()) counts[what] += static_cast<std::int64_t>(count);
   }
   return counts;

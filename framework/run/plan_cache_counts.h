@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -18,8 +17,7 @@ class PlanCacheCounts {
  public:
   // Of these backends together, which must outlive this object. What is made while the clock stands between
   // two stretches counts as after it.
-  explicit PlanCacheCounts(std::function<std::vector<const Backend*>()> backends)
-      : backends_(std::move(backends)) {}
+  explicit PlanCacheCounts(std::vector<const Backend*> backends) : backends_(std::move(backends)) {}
 
   void clock_starts();
   void clock_stops();
@@ -31,7 +29,7 @@ class PlanCacheCounts {
   using Counts = std::map<std::string, std::int64_t>;
   Counts now() const;
 
-  std::function<std::vector<const Backend*>()> backends_;
+  std::vector<const Backend*> backends_;
   bool started_ = false;
   Counts before_, on_clock_, at_start_;
 };

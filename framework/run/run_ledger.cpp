@@ -99,7 +99,7 @@ void require_booked(const RunLedger& ledger, LedgerStage stage, const std::files
   const RunFiles files{directory};
   const auto refuse = [&](const std::string& what) {
     return run_error("'{}' {}; under ledger.rules = \"strict\" the result is refused as a record.",
-                     RunLedger::file(directory).string(), what);
+                     files.ledger().string(), what);
   };
   if (std::filesystem::exists(files.result()) && !ledger.has(LedgerStage::train))
     throw refuse("does not book the training");
@@ -114,7 +114,7 @@ void require_booked(const RunLedger& ledger, LedgerStage stage, const std::files
 }  // namespace
 
 RunLedger RunLedger::read(const std::filesystem::path& directory) {
-  const std::filesystem::path path = file(directory);
+  const std::filesystem::path path = RunFiles{directory}.ledger();
   if (!std::filesystem::exists(path)) return {};
   return read_json_object<Json>(
       path,
@@ -161,7 +161,7 @@ void RunLedger::write(const std::filesystem::path& directory, const LedgerConfig
                      {"budgets", budgets},
                      {"broken", broken_limits(limits, *this)},
                      {"stages", stages}};
-  write_file_atomically(file(directory), json.dump(2) + "\n");
+  write_file_atomically(RunFiles{directory}.ledger(), json.dump(2) + "\n");
 }
 
 std::vector<BudgetUse> budget_uses(const LedgerConfig& limits, const RunLedger& ledger) {

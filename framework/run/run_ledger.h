@@ -39,10 +39,6 @@ class RunLedger {
   // The account in `directory`; empty where there is none. Throws data_error when it cannot be read.
   static RunLedger read(const std::filesystem::path& directory);
 
-  static std::filesystem::path file(const std::filesystem::path& directory) {
-    return RunFiles{directory}.ledger();
-  }
-
   // Books a command. What later stages had booked goes: it was about another result.
   void book(LedgerEntry entry);
   const std::vector<LedgerEntry>& entries() const { return entries_; }

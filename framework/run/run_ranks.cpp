@@ -14,6 +14,14 @@
 namespace mulligan {
 namespace {
 
+constexpr const char* communicator_section = "communicator";
+
+// Whether the configuration names a communicator; not where one was chosen for another backend.
+bool is_written(const std::optional<PluginTable>& table) {
+  return table && (table->host.at("plugin").origin.kind != Origin::Kind::defaulted || !table->path.empty() ||
+                   !table->stored_path.empty());
+}
+
 // Which settings say where something lies, which may be each machine's own. What lies there is compared itself.
 bool is_place(const std::string& key) {
   const auto ends = [&](const char* suffix) { return key.ends_with(suffix); };
@@ -21,16 +29,6 @@ bool is_place(const std::string& key) {
   return key == "data.train" || key == "data.validation" || key == "data.tokenizer" ||
          key == "data.validation_bytes" || key == "data.validation_documents" || key == "data.prefetch" ||
          ends("directory") || ends(".path") || ends(".library_path");
-}
-
-PluginConfig resolved(const PluginTable& table, const Plugin& plugin) {
-  return resolve_plugin_keys(table, plugin.name(), key_specs(plugin.name(), plugin.keys()));
-}
-
-// Not one that this file chose for another backend.
-bool is_written(const std::optional<PluginTable>& table) {
-  return table && (table->host.at("plugin").origin.kind != Origin::Kind::defaulted || !table->path.empty() ||
-                   !table->stored_path.empty());
 }
 
 }  // namespace
@@ -41,13 +39,14 @@ std::unique_ptr<Communicator> make_run_communicator(LoadedConfig& loaded, Plugin
   if (group.world_size() == 1 && !is_written(chosen)) return make_self_communicator();
   PluginTable table = is_written(chosen)
                           ? *chosen
-                          : read_plugin_table(nullptr, "communicator", loaded.file,
+                          : read_plugin_table(nullptr, communicator_section, loaded.file,
                                               backend.queue().kind == MLG_QUEUE_CUDA ? "nccl" : "gloo");
   const PluginHandle handle = load_plugin(host, MLG_COMMUNICATOR, table);
-  auto plugin = std::make_unique<CommunicatorPlugin>(handle, resolved(table, *handle));
+  PluginConfig keys = resolve_plugin_keys(table, handle->name(), key_specs(handle->name(), handle->keys()));
+  auto plugin = std::make_unique<CommunicatorPlugin>(handle, keys);
   if (!chosen) {
     chosen = table;
-    loaded.plugins.emplace("communicator", resolved(table, *handle));
+    loaded.plugins.emplace(communicator_section, std::move(keys));
   }
   return make_plugin_communicator(std::move(plugin), group, backend, options);
 }

@@ -10,7 +10,6 @@
 
 #include "framework/config/run_config.h"
 #include "framework/plugin/plugin_host.h"
-#include "framework/ranks/communicator.h"
 #include "framework/ranks/launch_environment.h"
 #include "framework/ranks/plugin_communicator.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "framework/core/error.h"
+#include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
 #include "framework/core/parse_json.h"
-#include "framework/graph/tensor_store.h"
+#include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
 
 namespace mulligan {
@@ -127,6 +127,16 @@ void ScoreState::finish() {
   std::filesystem::remove(seconds_file(), ignored);
 }
 
+Error ScoreState::stopped() const {
+  const std::string signal = signal_name(stop_signal());
+  const bool saved = std::filesystem::exists(options_.file);
+  return Error(
+      ExitCode::interrupted,
+      saved ? fmt::format("stopped by {}; the state is '{}'; continue with the same command and --resume.",
+                          signal, options_.file.string())
+            : fmt::format("stopped by {} before a state was saved; the same command begins anew.", signal));
+}
+
 namespace {
 
 std::string_view bytes_of(const auto& values) {
@@ -144,9 +154,7 @@ ScoreIdentity score_identity(const LoadedConfig& loaded, ScoreCommand command, c
   }
   for (const ParameterLayout& layout : layouts) {
     const std::string name = master_name(layout.spec.name);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    weights += name + ' ' + sha256_hex(bytes_of(bytes)) + '\n';
+    weights += name + ' ' + sha256_hex(bytes_of(download_bytes(store, name))) + '\n';
   }
   for (const PluginHandle& plugin : host.loaded())
     program += std::string(plugin->name()) + ' ' + plugin->sha256() + '\n';

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "framework/config/config_report.h"
+#include "framework/core/error.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/steady_time.h"
 #include "framework/model/parameter_values.h"
@@ -43,8 +44,6 @@ class ScoreState {
 
   // Whether it is time to save.
   bool due() const;
-  // Whether there is a state on disk.
-  bool saved() const { return std::filesystem::exists(options_.file); }
   // Writes the state atomically. `seconds` are those of this attempt so far.
   void save(const std::vector<StoredTensor>& tensors, std::map<std::string, std::string> metadata,
             const PhaseSeconds& seconds);
@@ -52,8 +51,9 @@ class ScoreState {
   void book(const PhaseSeconds& seconds);
   // The score is there: removes the files.
   void finish();
-
-  const std::filesystem::path& file() const { return options_.file; }
+  // After a signal: "stopped by SIGTERM; the state is 'RUN/eval.state'; continue with the same command and
+  // --resume.", or that nothing was saved yet.
+  Error stopped() const;
 
  private:
   using Clock = std::chrono::steady_clock;

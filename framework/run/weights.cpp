@@ -12,12 +12,6 @@
 
 namespace mulligan {
 
-void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor) {
-  if (is_weight_format(tensor.type)) return;
-  throw data_error("'{}' holds the weight '{}' as {}, but only F32, BF16 and F16 can be read.", path.string(),
-                   tensor.name, stored_name(tensor.type));
-}
-
 std::string checked_digest(const SafetensorsFile& file) {
   const auto written = file.metadata().find(tensors_sha256_key);
   if (written == file.metadata().end()) return {};
@@ -37,8 +31,7 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
   for (const PlannedParameter& parameter : parameters) {
     const std::string tensor = source(parameter);
     const TensorType& type = store.type(tensor);
-    contents.emplace_back(static_cast<std::size_t>(type.bytes()));
-    store.download(tensor, contents.back());
+    contents.push_back(download_bytes(store, tensor));
     tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
                        stored_shape(type), contents.back()});
   }
@@ -77,37 +70,32 @@ void require_weights(const std::filesystem::path& path, const ModelConfig& model
   check_tensors(SafetensorsFile(path), path, model_parameters(model));
 }
 
-namespace {
-
-SafetensorsFile open_checked(const std::filesystem::path& path, const std::vector<ParameterSpec>& specs) {
-  SafetensorsFile file(path);
+// Calls use(number, values) for each of `specs`.
+static void each_weight(const std::filesystem::path& path, const std::vector<ParameterSpec>& specs,
+                        const std::function<void(std::size_t, std::vector<float>)>& use) {
+  const SafetensorsFile file(path);
   check_tensors(file, path, specs);
   checked_digest(file);
-  return file;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const StoredTensor& tensor = file.at(specs[i].name);
+    use(i, decode_weights(tensor.bytes, tensor.type));
+  }
 }
-
-}  // namespace
 
 void load_weights(const std::filesystem::path& path, TensorStore& store,
                   const std::vector<ParameterLayout>& layouts) {
   std::vector<ParameterSpec> specs;
   for (const ParameterLayout& layout : layouts) specs.push_back(layout.spec);
-  const SafetensorsFile file = open_checked(path, specs);
-  for (const ParameterLayout& layout : layouts) {
-    const StoredTensor& tensor = file.at(layout.spec.name);
-    upload_master(store, layout, decode_weights(tensor.bytes, tensor.type));
-  }
+  each_weight(path, specs, [&](std::size_t i, const std::vector<float>& values) {
+    upload_master(store, layouts[i], values);
+  });
 }
 
 std::vector<std::vector<float>> read_weights(const std::filesystem::path& path,
                                              const std::vector<ParameterSpec>& specs) {
-  const SafetensorsFile file = open_checked(path, specs);
-  std::vector<std::vector<float>> values;
-  for (const ParameterSpec& spec : specs) {
-    const StoredTensor& tensor = file.at(spec.name);
-    values.push_back(decode_weights(tensor.bytes, tensor.type));
-  }
-  return values;
+  std::vector<std::vector<float>> all(specs.size());
+  each_weight(path, specs, [&](std::size_t i, std::vector<float> values) { all[i] = std::move(values); });
+  return all;
 }
 
 std::filesystem::path weights_file(const std::filesystem::path& name) {

@@ -20,6 +20,10 @@ namespace mulligan {
 inline std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
   return decode_weights(bytes, stored_type(dtype));
 }
+// The values of a tensor of the store, of f32, bf16 or f16. Waits for the device.
+inline std::vector<float> download_values(const TensorStore& store, std::string_view name) {
+  return decode_floats(download_bytes(store, name), store.type(name).dtype);
+}
 
 // Metadata of a weights file: the DataIdentity of its run as JSON.
 inline constexpr const char* data_identity_key = "data";
@@ -30,9 +34,6 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
                          const std::vector<PlannedParameter>& parameters,
                          const std::function<std::string(const PlannedParameter&)>& source,
                          const std::map<std::string, std::string>& metadata);
-
-// Throws data_error unless the tensor is of f32, bf16 or f16.
-void require_weight_format(const std::filesystem::path& path, const StoredTensor& tensor);
 
 // The sha256 of the tensors that the file declares; "" if it declares none. Throws data_error if they have another.
 std::string checked_digest(const SafetensorsFile& file);

@@ -56,12 +56,10 @@ std::string LossScaler::text() const {
 
 std::string first_non_finite(const TensorStore& store, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    const TensorType& type = store.type(name);
-    if (type.dtype != MLG_F32 && type.dtype != MLG_BF16) continue;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
-    store.download(name, bytes);
+    const DType dtype = store.type(name).dtype;
+    if (dtype != MLG_F32 && dtype != MLG_BF16) continue;
     const auto finite = [](float value) { return std::isfinite(value); };
-    if (!std::ranges::all_of(decode_floats(bytes, type.dtype), finite)) return name;
+    if (!std::ranges::all_of(download_values(store, name), finite)) return name;
   }
   return {};
 }

@@ -44,7 +44,6 @@ class PhaseDevices {
   const Phase& phase() const { return config_.phases[phase_]; }
   TrainingDevice& device() { return *device_of(phase_); }
   TrainingEngine& engine() { return device().programs->engine(); }
-  OptimizerGroups& groups() { return device().groups; }
   Backend& backend() { return *device().plugins.backend; }
 
   // Goes to a phase without handing anything over: its state is set from outside, or it shares the backend.

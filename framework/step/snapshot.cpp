@@ -11,8 +11,7 @@ namespace mulligan {
 StateSnapshot::StateSnapshot(TensorStore& store, std::vector<std::string> names)
     : store_(store), names_(std::move(names)) {
   for (const std::string& name : names_) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(store_.type(name).bytes()));
-    store_.download(name, bytes);
+    std::vector<std::byte> bytes = download_bytes(store_, name);
     const bool zero = std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
     contents_.push_back(zero ? std::vector<std::byte>() : std::move(bytes));
   }

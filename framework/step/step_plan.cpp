@@ -118,7 +118,7 @@ Program& StepPlan::refresh(ComputeTypes compute) {
 }
 
 Program* StepPlan::add(Graph graph, std::string name) {
-  groups_.units().place_externals(store_, graph);
+  for (const auto& [name, type] : external_types(graph)) groups_.units().place(store_, name, type);
   owned_.push_back(std::make_unique<Program>(*plugins_.backend, std::move(graph), std::move(name)));
   programs_.push_back(owned_.back().get());
   return programs_.back();

@@ -82,13 +82,6 @@ void UpdateUnits::place(TensorStore& store, const std::string& name, const Tenso
   for (const Part& part : parts(name, type)) store.create_part(part.name, part.type, name, part.offset);
 }
 
-void UpdateUnits::place_externals(TensorStore& store, const Graph& graph) const {
-  for (std::uint32_t id = 1; id <= graph.value_count(); ++id) {
-    const Graph::ValueInfo& info = graph.info(Value{id});
-    if (info.storage == Graph::Storage::external) place(store, info.name, info.type);
-  }
-}
-
 namespace {
 
 // More stages hide more, and cost the latency of a batch each; little is not worth one.

@@ -40,8 +40,6 @@ class UpdateUnits {
   std::vector<Part> parts(const std::string& name, const TensorType& type) const;
   // Gives the parts of `name` their place in `store`.
   void place(TensorStore& store, const std::string& name, const TensorType& type) const;
-  // The same of every external of `graph`.
-  void place_externals(TensorStore& store, const Graph& graph) const;
 
  private:
   struct Member {

@@ -77,13 +77,9 @@ void PhaseFollower::skip_batches(std::int64_t steps, int world_size) {
   for (std::int64_t row = 0; row < rows; ++row) rows_.stream().next();
 }
 
-mlg_progress PhaseFollower::progress(double budget_fraction, std::int64_t steps) const {
-  return run_progress(config_, steps, budget_fraction, rows_.epochs());
-}
-
 // The rates and the noise of the coming step.
 void PhaseFollower::set_rates(const Decision& now, std::int64_t steps) {
-  const mlg_progress of_run = progress(now.budget_fraction, steps);
+  const mlg_progress of_run = run_progress(config_, steps, now.budget_fraction, rows_.epochs());
   device().groups.set_rates(phase_progress(config_, devices_.index(), start_, of_run, now.elapsed_seconds),
                             phase().lr_multiplier * rewarm_.factor(steps));
   engine().set_noise(noise_sigma(config_.noise, phase(), steps, now.budget_fraction), steps);

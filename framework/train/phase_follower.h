@@ -58,7 +58,6 @@ class PhaseFollower {
   void restore(const CheckpointProgress& progress);
 
  private:
-  mlg_progress progress(double budget_fraction, std::int64_t steps) const;
   void set_rates(const Decision& now, std::int64_t steps);
   void skip_batches(std::int64_t steps, int world_size);
   std::vector<std::pair<std::string, double>> rates() const;

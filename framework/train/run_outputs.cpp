@@ -4,7 +4,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/run/run_files.h"
 
 namespace mulligan {
 RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
@@ -12,7 +11,7 @@ RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
   log_.keep_lines();
 }
 
-void RunOutputs::put_back_replaced() {
+RunOutputs::~RunOutputs() {
   if (!replaced_) return;
   try {
     const std::string back = replaced_->recover();
@@ -20,7 +19,6 @@ void RunOutputs::put_back_replaced() {
   } catch (const Error& error) {
     log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
   }
-  replaced_.reset();
 }
 
 void RunOutputs::require_place(const ResumePoint& resume, bool resumed) const {

@@ -10,7 +10,7 @@
 #include "framework/report/metrics_file.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/run_log.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/resume.h"
 
@@ -20,13 +20,13 @@ class RunOutputs {
  public:
   // The log's lines, and those of plugins, go to the console, and are kept for a file to come.
   RunOutputs(const RunConfig& config, const ConsoleOptions& console);
-  ~RunOutputs() { put_back_replaced(); }
+  // Puts back the run that this one was to replace, unless something of this one has been saved.
+  ~RunOutputs();
 
   const RunFiles& files() const { return files_; }
   RunLog& log() { return log_; }
   bool begun() const { return metrics_.has_value(); }
   MetricsFile& metrics() { return *metrics_; }  // once begun
-  const MetricsFile& metrics() const { return *metrics_; }
 
   // The first rank: whether the run may be made where it is to be. Throws Error.
   void require_place(const ResumePoint& resume, bool resumed) const;
@@ -36,8 +36,6 @@ class RunOutputs {
   void begin_on_rank(int rank, bool goes_on);
   // This run has saved something: from now on it is the one to keep.
   void keep();
-  // The end of a run that failed: what it was to replace is put back, unless it has saved something.
-  void put_back_replaced();
 
  private:
   const RunConfig& config_;

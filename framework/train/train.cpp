@@ -1,7 +1,6 @@
 #include "framework/train/train.h"
 
 #include "framework/core/error.h"
-#include "framework/run/replaced_run.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"

@@ -28,8 +28,6 @@ class Trainer {
   // Without `make_communicator` there must be one rank.
   Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, const TrainOptions& options,
           ResumePoint resume, MakeCommunicator make_communicator = {});
-  // Puts back the run that this one was to replace, unless something of this one has been saved.
-  ~Trainer();
 
   RunResult run();
 
@@ -98,7 +96,7 @@ class Trainer {
   PhaseFollower phases_;
   LossBooks losses_;
   StepReports reports_;
-  CheckpointWriter writer_;
+  CheckpointWriter writer_;                // is destroyed before outputs_, which asks what it has saved
   std::filesystem::path last_checkpoint_;  // complete; empty before the first
   std::int64_t begun_steps_ = 0;           // updates done when the last one was begun
   double begun_seconds_ = 0;               // training clock then

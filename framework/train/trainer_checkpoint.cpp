@@ -49,12 +49,8 @@ void Trainer::require_equal_replicas() {
   if (std::exchange(compared_step_, step) == step || group.world_size() == 1) return;
   const TensorStore& store = phases_.engine().store();
   Sha256 masters;
-  std::vector<std::byte> bytes;
   for (const PlannedParameter& parameter : parameters_) {
-    const std::string name = master_name(parameter.name());
-    bytes.resize(static_cast<std::size_t>(store.type(name).bytes()));
-    store.download(name, bytes);
-    masters.update(std::span<const std::byte>(bytes));
+    masters.update(std::span<const std::byte>(download_bytes(store, master_name(parameter.name()))));
   }
   const std::vector<std::string> all = group.all_gather(masters.hex());
   // The first of those that are equally common.

@@ -133,16 +133,12 @@ RunResult Trainer::finish() {
   ranks_.group().barrier();  // all have come to the end
   for (const auto& observer : observers_) observer->at_end(observed());
   const Json made = made_.counts(ranks_.group());
-  RunLedger run_ledger;
+  if (!ranks_.first()) return result_;
   LedgerEntry booked{LedgerStage::train, clock_.ledger().phases(), {}, {}, overlap_};
   if (result_.validation) booked.scores.emplace_back("before quantisation", *result_.validation);
-  run_ledger.book(std::move(booked));
-  const std::vector<std::string> broken = broken_limits(config_.ledger, run_ledger);
-  if (!ranks_.first()) return result_;
-  run_ledger.write(outputs_.files().directory, config_.ledger);
-  require_limits(config_.ledger, run_ledger);
-  for (const std::string& limit : broken) log.print("warning: {}", limit);
-  write_result(broken, made);
+  const RunLedger run_ledger =
+      close_entry(std::move(booked), outputs_.files().directory, config_.ledger, log);
+  write_result(broken_limits(config_.ledger, run_ledger), made);
   log.result(final_table(result_));
   for (const auto& observer : observers_) observer->last_words(log);
   return result_;

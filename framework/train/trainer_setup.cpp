@@ -15,10 +15,7 @@ namespace mulligan {
 namespace {
 
 void require_trainable(const RunConfig& config, const Backend& backend) {
-  if (!backend.info().computes) {
-    throw config_error("[backend]: {} computes nothing, so nothing would be trained; use --dry-run.",
-                       backend.plugin().description());
-  }
+  require_computing(backend, "nothing would be trained; use --dry-run");
   if (config.data.train.empty() && config.data.mix.empty()) {
     throw data_error(
         "data.train is not set; name the training shards, for example data/fineweb_train_*.bin.");
@@ -90,7 +87,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       outputs_(config_, options),
       parameters_(plan_parameters(config_)),
       devices_(loaded, host, parameters_),
-      made_([this] { return backends(); }),
+      made_(backends()),
       rows_(config_, ranks.group().rank(), ranks.group().world_size()),
       phases_(config_, devices_, rows_, outputs_),
       losses_(config_.train.log_every),
@@ -110,14 +107,6 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   for (const MakeObserver& make : options.observers) observers_.push_back(make());
   for (const auto& observer : observers_) observer->before_first_step(observed());
   begin_files(resume);
-}
-
-Trainer::~Trainer() {
-  try {
-    writer_.finish();
-  } catch (...) {  // the error that ends this run was reported
-  }
-  outputs_.put_back_replaced();
 }
 
 void Trainer::begin_log(const ResumePoint& resume, bool resumed) {

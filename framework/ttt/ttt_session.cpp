@@ -7,15 +7,13 @@
 
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
-#include "framework/core/file.h"
-#include "framework/core/parse_json.h"
+#include "framework/core/json_file.h"
 #include "framework/core/safetensors.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/run_directory.h"
 #include "framework/run/ledger.h"
 #include "framework/run/plan_cache_counts.h"
-#include "framework/run/replaced_run.h"
-#include "framework/run/resumable_evaluation.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ledger.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
@@ -79,7 +77,7 @@ class TttSaver {
   void interrupted() {
     if (!state_) return;
     if (unsaved_) save();
-    throw stopped_error(*state_);
+    throw state_->stopped();
   }
 
   // Of all attempts so far, by phase.
@@ -132,7 +130,7 @@ class TttSaver {
   }
 
   void read(const SafetensorsFile& file) {
-    try {
+    read_as_written(file.path(), "start without --resume", [&] {
       const Json json = parse_json<Json>(file.metadata().at("ttt"));
       reference_row = json.at("reference_row");
       if (json.contains("standing")) standing = json.at("standing").get<TttStanding>();
@@ -142,12 +140,7 @@ class TttSaver {
           standing->tensors[tensor.name.substr(tensor_prefix.size())] = {tensor.bytes.begin(),
                                                                          tensor.bytes.end()};
       }
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw data_error("'{}' is not as mulligan writes it ({}); start without --resume.",
-                       file.path().string(), error.what());
-    }
+    });
   }
 
   std::optional<ScoreState> state_;
@@ -273,7 +266,7 @@ class TttSession {
     }
 
     outputs.begin(*scorer, done);
-    PlanCacheCounts made([&] { return std::vector<const Backend*>{&backend}; });
+    PlanCacheCounts made(std::vector<const Backend*>{&backend});
     TttResult result;
     backend.synchronize();
     made.clock_starts();

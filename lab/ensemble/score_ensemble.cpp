@@ -10,6 +10,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
+#include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
 #include "lab/ensemble/members.h"
@@ -148,11 +149,7 @@ void fill(EnsembleScore& score, const Tally& tally) {
 
 ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin, const ScoreOptions& options,
                             RunLog& log) {
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
-  require_strict_validation(config, validation);
-  if (!validation.note.empty()) log.line(validation.note);
-  if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  validation.data.packing = packing_text(config.eval, config.model, validation.joined);
+  ValidationSet validation = scored_validation(config, log);
   for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
   if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);

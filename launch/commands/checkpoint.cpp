@@ -8,7 +8,6 @@
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/checkpoint/compare.h"
-#include "framework/checkpoint/name_map.h"
 #include "framework/checkpoint/weight_exchange.h"
 #include "framework/core/error.h"
 #include "framework/core/printable.h"

@@ -9,7 +9,7 @@
 #include "framework/core/sha256.h"
 #include "framework/data/shard.h"
 #include "framework/report/run_directory.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/weight_origin.h"
 #include "launch/program_parts.h"
 

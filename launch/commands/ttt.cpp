@@ -7,7 +7,7 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/report/run_directory.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "framework/run/run_ranks.h"
 #include "framework/ttt/ttt_session.h"
 #include "launch/commands/commands.h"

@@ -114,12 +114,6 @@ std::vector<std::uint16_t> rows_of_documents(int documents_per_span, int row, in
   return tokens;
 }
 
-std::vector<float> test_floats(const TensorStore& store, const std::string& name) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
-  store.download(name, bytes);
-  return decode_floats(bytes, store.type(name).dtype);
-}
-
 // sqrt(sum (a - b)^2 / sum b^2)
 double relative_distance(const std::vector<float>& a, const std::vector<float>& b) {
   double squares = 1e-12, difference = 0;
@@ -221,8 +215,8 @@ void expect_fused_and_plain_agree(std::vector<std::string> settings, double tole
       names.push_back(compute_name(parameter.name()));
   }
   for (const std::string& name : names) {
-    const std::vector<float> a = test_floats(fused.engine.store(), name),
-                             b = test_floats(plain.engine.store(), name);
+    const std::vector<float> a = download_values(fused.engine.store(), name),
+                             b = download_values(plain.engine.store(), name);
     // Root mean squares: AdamW's first steps are as long for an element whose gradient is all rounding.
     EXPECT_LE(relative_distance(a, b), tolerance) << name;
   }
@@ -247,9 +241,9 @@ TEST(Engine, FusedStepsInBf16AreAsNearToFp32AsPlainOnes) {
   }
   double of_fused = 0, of_plain = 0;
   for (const std::string& name : exact.engine.state_tensors()) {
-    const std::vector<float> reference = test_floats(exact.engine.store(), name);
-    of_fused += std::pow(relative_distance(test_floats(fused.engine.store(), name), reference), 2);
-    of_plain += std::pow(relative_distance(test_floats(plain.engine.store(), name), reference), 2);
+    const std::vector<float> reference = download_values(exact.engine.store(), name);
+    of_fused += std::pow(relative_distance(download_values(fused.engine.store(), name), reference), 2);
+    of_plain += std::pow(relative_distance(download_values(plain.engine.store(), name), reference), 2);
   }
   EXPECT_GT(of_plain, 0);
   EXPECT_LE(std::sqrt(of_fused), 1.25 * std::sqrt(of_plain));

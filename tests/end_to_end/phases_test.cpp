@@ -314,8 +314,7 @@ TEST(TrainingPhases, AResetEngineIsANewOneWithItsWeights) {
   EXPECT_EQ(digest(old, "step 1"), digest(fresh, "step 1"));
   EXPECT_NE(digest(old, "step 1"), digest(fresh, "step 2"));
   // One bit of one tensor is another state.
-  std::vector<std::byte> scale(static_cast<std::size_t>(fresh.engine.store().type(masters.front()).bytes()));
-  fresh.engine.store().download(masters.front(), scale);
+  std::vector<std::byte> scale = download_bytes(fresh.engine.store(), masters.front());
   scale.front() ^= std::byte{1};
   fresh.engine.store().upload(masters.front(), std::span<const std::byte>(scale));
   EXPECT_NE(digest(old, "step 1"), digest(fresh, "step 1"));

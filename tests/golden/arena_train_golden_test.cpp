@@ -95,9 +95,7 @@ class ScriptRun {
   TrainingEngine& engine() { return programs_.engine(); }
   std::vector<float> floats(const std::string& tensor) {
     plugins_.backend->synchronize();
-    std::vector<std::byte> bytes(static_cast<std::size_t>(engine().store().type(tensor).bytes()));
-    engine().store().download(tensor, bytes);
-    return decode_floats(bytes, engine().store().type(tensor).dtype);
+    return download_values(engine().store(), tensor);
   }
 
   const GoldenFixture& fixture_;

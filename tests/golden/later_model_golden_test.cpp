@@ -35,7 +35,7 @@ class LaterModelGolden : public testing::TestWithParam<GoldenKernels> {
     ModelRunner::Options options;
     options.layer_order = looping ? LayerOrderKind::looped : LayerOrderKind::plain;
     options.gradients = gradients;
-    options.keep_blocks = gradients && varlen && use == HeadUse::training;
+    options.keep_points = gradients && varlen && use == HeadUse::training;
     options.segments = segments.size();
     options.head = use;
     auto runner =
@@ -86,9 +86,9 @@ TEST_P(LaterModelGolden, TrainingLossGradientsAndBlocks) {
     for (const std::string& name : data_.names()) {
       if (!varlen || !name.starts_with(mode + ".act.")) continue;
       const std::int64_t slot = std::stoll(name.substr(mode.size() + 5, 2));
-      std::vector<float> ours = model->block(slot, 0);
+      std::vector<float> ours = model->point(fmt::format("layers.{}.block", slot));
       if (name.ends_with(".parallel")) {
-        const std::vector<float> lane1 = model->block(slot, 1);
+        const std::vector<float> lane1 = model->point(fmt::format("layers.{}.lane1", slot));
         ours.insert(ours.end(), lane1.begin(), lane1.end());
       }
       const std::vector<double> expected = data_.doubles(name);

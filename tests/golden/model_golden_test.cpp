@@ -40,7 +40,7 @@ class ModelGolden : public testing::TestWithParam<bool> {
     ModelRunner::Options options;
     options.layer_order = looping ? LayerOrderKind::looped : LayerOrderKind::plain;
     options.gradients = gradients;
-    options.keep_blocks = gradients && varlen;
+    options.keep_points = gradients && varlen;
     options.segments = segments(varlen).size();
     auto runner =
         std::make_unique<ModelRunner>(*backend_, model, static_cast<std::int64_t>(tokens_.size()), options);
@@ -98,9 +98,9 @@ TEST_P(ModelGolden, EveryExecutedBlock) {
     for (const std::string& name : data_.names()) {
       if (!name.starts_with(prefix)) continue;
       const std::int64_t slot = std::stoll(name.substr(prefix.size(), 2));
-      std::vector<float> ours = model->block(slot, 0);
+      std::vector<float> ours = model->point(fmt::format("layers.{}.block", slot));
       if (name.ends_with(".parallel")) {
-        const std::vector<float> lane1 = model->block(slot, 1);
+        const std::vector<float> lane1 = model->point(fmt::format("layers.{}.lane1", slot));
         ours.insert(ours.end(), lane1.begin(), lane1.end());
       }
       const std::vector<double> expected = data_.doubles(name);

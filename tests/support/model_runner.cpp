@@ -54,12 +54,6 @@ void ModelRunner::build(const ModelConfig& model, std::int64_t tokens, const Opt
   ForwardOptions forward;
   forward.layer_order = options.layer_order;
   forward.row_length = positions;
-  if (options.keep_blocks) {
-    forward.after_block = [&](std::int64_t slot, Value stream, Value lane1) {
-      keep(graph, stream, fmt::format("block/{}/0", slot));
-      if (lane1) keep(graph, lane1, fmt::format("block/{}/1", slot));
-    };
-  }
   if (options.keep_points) {
     forward.point = [&](std::string_view name, std::int64_t slot, Value value) {
       points_.push_back(slot < 0 ? std::string(name) : fmt::format("layers.{}.{}", slot, name));
@@ -117,10 +111,6 @@ void ModelRunner::run(const std::vector<std::int32_t>& tokens, const std::vector
 
 std::vector<float> ModelRunner::gradient(const std::string& name) const {
   return store_.download_as<float>(gradient_name(name));
-}
-
-std::vector<float> ModelRunner::block(std::int64_t slot, int lane) const {
-  return store_.download_as<float>(fmt::format("block/{}/{}", slot, lane));
 }
 
 std::vector<float> ModelRunner::point(const std::string& name) const {

@@ -19,7 +19,6 @@ class ModelRunner {
   struct Options {
     LayerOrderKind layer_order = LayerOrderKind::plain;
     bool gradients = true;
-    bool keep_blocks = false;                       // keep every block's output
     bool keep_points = false;                       // keep every named point of the forward pass
     std::int64_t row_length = 0;                    // 0: one packed row
     LossReduction reduction = LossReduction::mean;  // what gradients are of
@@ -40,9 +39,6 @@ class ModelRunner {
   std::vector<float> logits() const { return store_.download_as<float>("out/logits"); }
   std::vector<float> token_loss() const { return store_.download_as<float>("out/token_loss"); }
   std::vector<float> gradient(const std::string& name) const;
-  // Output of executed block `slot`: lane 0 or the single stream (lane 0), lane 1 of a two-lane
-  // block (lane 1).
-  std::vector<float> block(std::int64_t slot, int lane) const;
   // Names of the points in their order: "layers.SLOT.NAME", or "NAME" outside of blocks.
   const std::vector<std::string>& points() const { return points_; }
   std::vector<float> point(const std::string& name) const;

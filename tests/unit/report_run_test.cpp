@@ -108,7 +108,7 @@ class MadeUpRuns : public ::testing::Test {
   }
   static void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
 };
 
 TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
@@ -304,7 +304,7 @@ class ArenaRunFolders : public testing::Test {
     return refusal_of([&] { read(directories); });
   }
 
-  TemporaryFolder folder_;
+  ScratchFolder folder_;
   std::vector<std::string> notes_;
 };
 

@@ -13,7 +13,7 @@
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/tensorboard.h"
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/report_page/run_record.h"
 #include "tools/report_page/tables_page.h"

@@ -51,16 +51,10 @@ Weights vivid_weights(const ModelConfig& model) {
   return weights;
 }
 
-std::vector<float> values_of(const TensorStore& store, const std::string& name) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(store.type(name).bytes()));
-  store.download(name, bytes);
-  return decode_floats(bytes, store.type(name).dtype);
-}
-
 Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>& parameters) {
   Weights weights;
   for (const PlannedParameter& parameter : parameters) {
-    weights[parameter.name()] = values_of(store, master_name(parameter.name()));
+    weights[parameter.name()] = download_values(store, master_name(parameter.name()));
   }
   return weights;
 }

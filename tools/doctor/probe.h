@@ -27,8 +27,6 @@ using Weights = std::map<std::string, std::vector<float>>;
 Weights initial_weights(const ModelConfig& model, std::uint64_t seed);
 // Repeatable weights without a zero. Many parameters begin at zero and would hide a fault in what they multiply.
 Weights vivid_weights(const ModelConfig& model);
-// A f32 or bf16 tensor of a store.
-std::vector<float> values_of(const TensorStore& store, const std::string& name);
 // The f32 masters that a store holds, whatever dtype they are kept in.
 Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>& parameters);
 

@@ -8,6 +8,7 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/eval/evaluator.h"
+#include "framework/run/weights.h"
 #include "framework/step/step_graphs.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/examine.h"
@@ -157,7 +158,7 @@ Throughput throughput_of(const ObservedRun& run) {
 Samples samples_of(const ObservedRun& run, std::string (*tensor)(std::string_view)) {
   const TensorStore& store = run.phases.engine().store();
   return sample_parameters(run.parameters, [&](const PlannedParameter& parameter) {
-    return values_of(store, tensor(parameter.name()));
+    return download_values(store, tensor(parameter.name()));
   });
 }
 
@@ -242,7 +243,7 @@ void RunDoctor::at_end(const ObservedRun& run) {
   const Samples now = samples_of(run, master_name);
   Movement movement{.parameters = run.parameters, .before = start_, .after = now};
   movement.steps = run.step - run.first_step;
-  for (const OptimizerGroup& group : run.phases.groups().groups()) {
+  for (const OptimizerGroup& group : run.phases.device().groups.groups()) {
     movement.optimizers.push_back(group.name);
     movement.rates.push_back(group.base_lr);
   }

@@ -15,7 +15,6 @@ struct Builder : LayerBuilder {
       const Value a = attention_part(norm("norm1", x, of_block("norm1.gains")));
       x = add(head_rows.in_block(layer, x), a);
       x = point("block", add(x, mlp_part(norm("norm2", x, of_block("norm2.gains")))));
-      if (options.after_block) options.after_block(layer, x, Value{});
     }
     const Value n = last_norm(x, final_norm_parameter);
     return tap(TapKind::head, n, n, point("logits", linear("proj", n, matrix(n, m.vocabulary))));

@@ -18,7 +18,6 @@ struct Builder : LayerBuilder {
       x = point("resid1", add(head_rows.in_block(layer, x), a));
       const Value change = mlp_part(norm("norm2", x, name("post_attention_layernorm.weight")));
       x = point("resid2", add(x, change));
-      if (options.after_block) options.after_block(layer, x, Value{});
     }
     const Value n = last_norm(x, final_norm_parameter);
     const Value head = p(m.tied_head ? embedding_parameter : head_parameter);

@@ -1,9 +1,8 @@
 // A run that another one replaces: whatever moment the process dies at, one of the two is whole.
-#include "framework/run/replaced_run.h"
+#include "framework/run/run_files.h"
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 
 #include "framework/core/file.h"
@@ -11,7 +10,7 @@
 #include "framework/report/run_directory.h"
 #include "tests/unit/checkpoint_support.h"
 
-namespace mulligan::run_replaced_run_test {
+namespace mulligan::run_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,22 +32,18 @@ class ReplacedRunTest : public ::testing::TestWithParam<const char*> {
   ReplacedRunTest() {
     for (const char* name :
          {"config.toml", "log.txt", "metrics.jsonl", "weights.safetensors", "result.json"}) {
-      write("run/" + std::string(name), "old");
+      scratch_.write("run/" + std::string(name), "old");
     }
-    write("run/notes.txt", "the user's own");
+    scratch_.write("run/notes.txt", "the user's own");
     write_sample(checkpoints(), 5);
     before_ = files_below(scratch_.path());
-  }
-  void write(const std::string& name, const std::string& text) {
-    fs::create_directories((scratch_.path() / name).parent_path());
-    std::ofstream(scratch_.path() / name) << text;
   }
   fs::path run() const { return scratch_.path() / "run"; }
   fs::path checkpoints() const { return scratch_.path() / GetParam(); }
   ReplacedRun replaced() const { return {run(), checkpoints()}; }
   void start_anew() {
     for (const char* name : {"config.toml", "log.txt", "metrics.jsonl"})
-      write("run/" + std::string(name), "new");
+      scratch_.write("run/" + std::string(name), "new");
   }
 
   ScratchFolder scratch_;
@@ -97,7 +92,7 @@ TEST_P(ReplacedRunTest, KilledWhileItWasForgottenTheNewOneStays) {
   const fs::path mark = run() / ".replaced.whole";
   ASSERT_TRUE(fs::exists(mark));
   replaced().forget();
-  std::ofstream(mark) << "";
+  scratch_.write("run/.replaced.whole", "");
   EXPECT_EQ(replaced().recover(), "");
   EXPECT_EQ(read_file(run() / "log.txt"), "new");
   EXPECT_FALSE(fs::exists(mark));
@@ -120,8 +115,7 @@ TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
 }
 
 TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
-  fs::create_directories(checkpoints() / "step_00000007");
-  std::ofstream(checkpoints() / "step_00000007" / "thesis.txt") << "precious";
+  scratch_.write(std::string(GetParam()) + "/step_00000007/thesis.txt", "precious");
   EXPECT_TRUE(refuses([&] { replaced().require_only_a_run(); }, "thesis.txt"));
   keep_newest_checkpoints(checkpoints(), 1);
   EXPECT_TRUE(fs::exists(checkpoints() / "step_00000007" / "thesis.txt"));
@@ -131,7 +125,6 @@ INSTANTIATE_TEST_SUITE_P(Places, ReplacedRunTest, ::testing::Values("run/checkpo
 
 TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
   const ScratchFolder scratch;
-  fs::create_directories(scratch / "trials/eval-1a2b3c4d");
   const std::string own = temporary_name("weights.safetensors").filename().string();
   const std::string host = own.substr(own.rfind('.') + 1), gone = ".tmp.999999999.1.0." + host;
   const char* old = "result.json.tmp.999999999.1.11.other-host";
@@ -148,11 +141,11 @@ TEST(RunDirectory, LeftoversOfAnotherProcessAreRemovedAndNoOthers) {
       {"log.txt.tmp.x", true},
       {"log.txt.tmp.999999999.1", true},
       {"trials/eval-1.json", true}};
-  for (const auto& [name, stays] : kept) std::ofstream(scratch.path() / name) << "x";
+  for (const auto& [name, stays] : kept) scratch.write(name, "x");
   fs::last_write_time(scratch / old, fs::file_time_type::clock::now() - std::chrono::hours(2));
   remove_temporary_leftovers(scratch.path());
   for (const auto& [name, stays] : kept) EXPECT_EQ(fs::exists(scratch.path() / name), stays) << name;
 }
 
 }  // namespace
-}  // namespace mulligan::run_replaced_run_test
+}  // namespace mulligan::run_files_test
