@@ -57,12 +57,8 @@ Finding check_modes(Backend& backend, const Loss& loss, const RunConfig& config,
 // D18
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats);
 
-// D28 of an evaluation: its mean over rows of different lengths against `losses`, the losses of all tokens.
-struct ScoredMean {
-  double mean_nats = 0;
-  std::uint64_t tokens = 0;
-};
-Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses);
+// D28 of an evaluation: its mean over so many tokens, in rows of different lengths, against `losses`, those of all tokens.
+Finding check_mean(double mean_nats, std::uint64_t tokens, const std::vector<float>& losses);
 // The same of tokens that evaluate() scores here. Takes memory on `backend` for the model and two short rows.
 Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights);
 

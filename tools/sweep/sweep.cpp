@@ -24,7 +24,9 @@ namespace mulligan {
 
 void declare_keys(Schema<Sweep>& s) {
   s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
-  s.key("directory", &Sweep::directory, "folder of the runs").required();
+  s.key("directory", &Sweep::directory,
+        "folder of the runs and of sweep.json, relative to the current folder")
+      .required();
   s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
   s.key("baseline", &Sweep::baseline, "name of the row that the others are compared with; empty: the first");
   s.key("metric", &Sweep::metric, "what the statistics are made of").one_of({"val_bpb", "val_loss_nats"});
@@ -47,7 +49,8 @@ void declare_keys(Schema<SweepRow>& s) {
   s.key("config", &SweepRow::config,
         "configuration of this row's runs, relative to this file; empty: the sweep's");
   s.key("set", &SweepRow::set, "overrides as of --set");
-  s.key("ranks", &SweepRow::ranks, "processes that share each of its trainings").range(1, 1024);
+  s.key("ranks", &SweepRow::ranks, "processes on this machine that share each of its trainings")
+      .range(1, 1024);
 }
 
 namespace {

@@ -25,22 +25,7 @@ struct SweepRow {
   Origin origin = Origin::command_line();  // of `set`
 };
 
-// A sweep's TOML file:
-//   config = "base.toml"            # of the run, relative to this file
-//   directory = "runs/my_sweep"     # of the runs and of sweep.json, relative to the current folder
-//   seeds = [1, 2, 3]
-//   baseline = "fresh A"            # the row that the others are compared with; without it the first
-//   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
-//   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy in a table (sweep_cost.h)
-//   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
-//   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
-//   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
-//   [[rows]]
-//   name = "fresh A"
-//   set = ["ttt.adapters.warm_start_a=false"]
-//   config = "other.toml"           # of this row's runs, in place of the sweep's
-//   ranks = 2                       # processes that each of its trainings is shared by, on this machine
+// A sweep's TOML file. declare_keys() in sweep.cpp says what the keys mean; each [[rows]] is a SweepRow.
 struct Sweep {
   std::string config;
   std::string directory;
