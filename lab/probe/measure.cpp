@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "framework/core/error.h"
@@ -164,9 +165,8 @@ const std::vector<ProbePrecision>& probe_precisions() {
 const ProbePrecision& find_precision(const std::string& name) {
   const auto found = std::ranges::find(probe_precisions(), name, &ProbePrecision::name);
   if (found != probe_precisions().end()) return *found;
-  std::vector<std::string> names;
-  for (const ProbePrecision& precision : probe_precisions()) names.push_back(precision.name);
-  throw config_error("there is no precision '{}'; there are {}.", name, fmt::join(names, ", "));
+  throw config_error("there is no precision '{}'; there are {}.", name,
+                     fmt::join(probe_precisions() | std::views::transform(&ProbePrecision::name), ", "));
 }
 
 Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,

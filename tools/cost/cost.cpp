@@ -1,7 +1,10 @@
 #include "tools/cost/cost.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <string_view>
 
 #include "framework/core/error.h"
@@ -154,9 +157,7 @@ const std::vector<Card>& known_cards() {
 }
 
 std::string card_names() {
-  std::string names;
-  for (const Card& card : known_cards()) names += (names.empty() ? "" : ", ") + card.name;
-  return names;
+  return fmt::format("{}", fmt::join(known_cards() | std::views::transform(&Card::name), ", "));
 }
 
 const Card& find_card(const std::string& name) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
@@ -48,11 +49,10 @@ std::vector<double> seconds_of_calls(Program& program, int repeats) {
 
 std::size_t chosen_phase(const RunConfig& config, const std::string& name) {
   if (name.empty()) return 0;
-  std::vector<std::string> names;
-  for (const Phase& phase : config.phases) names.push_back(phase.name);
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw config_error("this run has no phase '{}'; there are: {}.", name, fmt::join(names, ", "));
+  const auto found = std::ranges::find(config.phases, name, &Phase::name);
+  if (found != config.phases.end()) return static_cast<std::size_t>(found - config.phases.begin());
+  throw config_error("this run has no phase '{}'; there are: {}.", name,
+                     fmt::join(config.phases | std::views::transform(&Phase::name), ", "));
 }
 
 Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "framework/config/schema.h"
 #include "framework/config/toml_document.h"
@@ -251,10 +252,8 @@ Sweep read_sweep(const std::string& path) {
   }
   if (sweep.baseline.empty()) sweep.baseline = sweep.rows.front().name;
   if (sweep.baseline_row() == sweep.rows.size()) {
-    std::vector<std::string> names;
-    for (const SweepRow& row : sweep.rows) names.push_back(row.name);
     throw config_error("{}: baseline = \"{}\" names no [[rows]]; there are: {}.", path, sweep.baseline,
-                       fmt::join(names, ", "));
+                       fmt::join(sweep.rows | std::views::transform(&SweepRow::name), ", "));
   }
   return sweep;
 }
