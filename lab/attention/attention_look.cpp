@@ -57,33 +57,7 @@ std::int64_t tokens_of(const RunConfig& config) {
   return std::min(AttentionLook::most_tokens, config.train.tokens_per_step / config.train.micro_batches);
 }
 
-}  // namespace
-
-AttentionLook::AttentionLook(const LoadedConfig& loaded, PluginHost& host, const std::string& section,
-                             const Phase& phase)
-    : config_(loaded.config),
-      plugins_(make_phase_plugins(loaded, host, section)),
-      tokens_(tokens_of(config_)),
-      probe_(*plugins_.backend, *plugins_.loss, config_, to_dtype(phase.compute_dtype), {},
-             drawn_row({tokens_}, config_.model.vocabulary, 1)) {}
-
-AttentionRecord AttentionLook::look(const Weights& weights, const Batch& row, std::int64_t step) {
-  probe_.set(weights);
-  probe_.set(cut_row(row, tokens_));
-  probe_.run();
-  AttentionRecord record;
-  record.step = step;
-  for (const Call& call : probe_.memory().graph().calls()) {
-    if (!is_forward(call)) continue;
-    AttentionRowsSeen seen = look_at_rows(values_of(probe_.memory(), call), most_rows);
-    seen.record.slot = static_cast<std::int64_t>(record.layers.size());
-    record.rows = seen.rows;
-    record.layers.push_back(std::move(seen.record));
-  }
-  record.spectral_norms = attention_spectral_norms(config_.model, weights);
-  return record;
-}
-
+// Spectral norms of the weights of queries, keys, values and outputs of each layer: "layers.0.q", ...
 std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
                                                                      const Weights& weights) {
   std::vector<std::pair<std::string, double>> norms;
@@ -113,6 +87,33 @@ std::vector<std::pair<std::string, double>> attention_spectral_norms(const Model
     add(layer, "o", name("o"), 0, model.width, q_width);
   }
   return norms;
+}
+
+}  // namespace
+
+AttentionLook::AttentionLook(const LoadedConfig& loaded, PluginHost& host, const std::string& section,
+                             const Phase& phase)
+    : config_(loaded.config),
+      plugins_(make_phase_plugins(loaded, host, section)),
+      tokens_(tokens_of(config_)),
+      probe_(*plugins_.backend, *plugins_.loss, config_, to_dtype(phase.compute_dtype), {},
+             drawn_row({tokens_}, config_.model.vocabulary, 1)) {}
+
+AttentionRecord AttentionLook::look(const Weights& weights, const Batch& row, std::int64_t step) {
+  probe_.set(weights);
+  probe_.set(cut_row(row, tokens_));
+  probe_.run();
+  AttentionRecord record;
+  record.step = step;
+  for (const Call& call : probe_.memory().graph().calls()) {
+    if (!is_forward(call)) continue;
+    AttentionRowsSeen seen = look_at_rows(values_of(probe_.memory(), call), most_rows);
+    seen.record.slot = static_cast<std::int64_t>(record.layers.size());
+    record.rows = seen.rows;
+    record.layers.push_back(std::move(seen.record));
+  }
+  record.spectral_norms = attention_spectral_norms(config_.model, weights);
+  return record;
 }
 
 bool AttentionObserver::looks_after(const RunConfig& config, std::int64_t step) const {

@@ -113,7 +113,7 @@ Tally score_all(Evaluator& evaluator, const ValidationSet& validation, Members& 
     const std::size_t until = from.row + stretches.rows_per_stretch;
     members.make_centre();
     position = single(from, until, validation.counter(), "the model", tally.centre);
-    members.make_reference();
+    members.make(MLG_ENSEMBLE_REFERENCE);
     single(from, until, nullptr, "the reference", tally.reference);
     for (std::int64_t member = 0; member < options.members; ++member) {
       members.make(member);
@@ -171,12 +171,7 @@ std::string settings_text(const PluginConfig& config) {
   return text;
 }
 
-}  // namespace
-
-double EnsembleScore::bpb(double loss_nats) const {
-  return bits_per_byte(loss_nats * static_cast<double>(tokens), bytes);
-}
-
+// Under strict rules the bytes of all members count.
 void require_counted(const RunConfig& config, const MemberBytes& stored) {
   if (config.ledger.rules != LedgerRules::strict) return;
   const EnsembleOptions& options = config.ensemble->options;
@@ -193,6 +188,12 @@ void require_counted(const RunConfig& config, const MemberBytes& stored) {
       "ledger.rules = \"strict\": {} members take {} bytes, stored, "
       "more than ledger.artifact_bytes = {}; take fewer members or bits.",
       options.members, grouped(static_cast<std::int64_t>(bytes)), grouped(config.ledger.artifact_bytes));
+}
+
+}  // namespace
+
+double EnsembleScore::bpb(double loss_nats) const {
+  return bits_per_byte(loss_nats * static_cast<double>(tokens), bytes);
 }
 
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,

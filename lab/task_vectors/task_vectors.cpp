@@ -35,6 +35,8 @@ std::size_t TaskVectors::index_of(const std::string& task) const {
                      fmt::join(tasks | std::views::transform(&Task::name), ", "));
 }
 
+namespace {
+
 void require_base(const TaskVectors& vectors, const std::string& source, const Model& base) {
   if (base.sha256 == vectors.base_sha256) return;
   throw data_error(
@@ -42,6 +44,8 @@ void require_base(const TaskVectors& vectors, const std::string& source, const M
       "base.",
       source, vectors.base_name, short_digest(vectors.base_sha256), base.source, short_digest(base.sha256));
 }
+
+}  // namespace
 
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task) {
   require_base(vectors, source, base);

@@ -51,12 +51,9 @@ struct TaskVectors {
   std::size_t index_of(const std::string& task) const;
 };
 
-// Throws data_error that names both digests, unless `base` is the model that `vectors` were made with.
-void require_base(const TaskVectors& vectors, const std::string& source, const Model& base);
-
 // The weights of a task, parameter by parameter: theta_base, plus the mean if there is one, plus the task's own part. Each sum
-// is rounded to f32 (add_codes). `vectors` must outlive the model. Throws
-// data_error for another base, or if a sum is not finite.
+// is rounded to f32 (add_codes). `vectors` must outlive the model. Throws data_error for another base than that of
+// `vectors`, with both digests, or if a sum is not finite.
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
 
 struct PackOptions {

@@ -36,17 +36,17 @@ SweepSteps sweep_steps(PluginHost& host, const std::vector<MakeObserver>& observ
     options.observers = observers;
     train(loaded, host, options);
   };
-  steps.train_ranks = [plugin_paths](const RankTraining& training, const ConsoleOptions& console) {
-    const std::string directory = training.directory.string();
-    OwnCommand command{{"train", training.config, "--overwrite"},
+  steps.train_ranks = [plugin_paths](const std::string& config, const std::vector<std::string>& overrides,
+                                     const std::filesystem::path& directory, std::int64_t ranks,
+                                     const ConsoleOptions& console) {
+    OwnCommand command{{"train", config, "--overwrite"},
                        plugin_paths,
-                       training.ranks,
-                       training.directory,
-                       fmt::format("training '{}' by {} ranks: ", directory, training.ranks),
-                       directory + "_ranks",
+                       ranks,
+                       directory,
+                       fmt::format("training '{}' by {} ranks: ", directory.string(), ranks),
+                       directory.string() + "_ranks",
                        [&](std::string_view bytes) { show_bytes(console, bytes); }};
-    for (const std::string& one : training.overrides)
-      command.words.insert(command.words.end(), {"--set", one});
+    for (const std::string& one : overrides) command.words.insert(command.words.end(), {"--set", one});
     if (console.quiet || console.console == nullptr) command.words.emplace_back("--quiet");
     command.run();
   };

@@ -142,7 +142,7 @@ class Cell {
       std::vector<std::string> all = overrides_;
       for (const SettingsFrom& some : settings(training_set(), directory))
         all.insert(all.end(), some.settings.begin(), some.settings.end());
-      steps_.train_ranks({config_file(), std::move(all), directory, row_.ranks}, options_);
+      steps_.train_ranks(config_file(), all, directory, row_.ranks, options_);
       write_file_atomically(rank_note(directory), note_text(RunFiles{directory}.result(), digest));
     }
     return directory;

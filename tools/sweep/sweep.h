@@ -71,20 +71,16 @@ struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
 };
 
-// A training by several ranks, which are processes of their own: so it is given by what they read.
-struct RankTraining {
-  std::string config;
-  std::vector<std::string> overrides;  // as of --set, run.directory among them
-  std::filesystem::path directory;     // of the run
-  std::int64_t ranks = 2;
-};
-
 // What a sweep does with a configuration, given from above: it knows neither training nor test-time training.
 struct SweepSteps {
   // Trains in the run directory of the configuration, anew.
   std::function<void(LoadedConfig& loaded, const ConsoleOptions& options)> train;
-  // The same by several ranks on this machine. Needed where a row has any.
-  std::function<void(const RankTraining& training, const ConsoleOptions& options)> train_ranks;
+  // The same by several ranks on this machine, processes of their own that read the file `config`. `overrides` are as of --set,
+  // run.directory among them. Needed where a row has any.
+  std::function<void(const std::string& config, const std::vector<std::string>& overrides,
+                     const std::filesystem::path& directory, std::int64_t ranks,
+                     const ConsoleOptions& options)>
+      train_ranks;
   // Test-time training of `weights` with its files in `directory`, going on where an interrupted
   // sweep left it.
   std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,
