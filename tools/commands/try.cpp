@@ -13,7 +13,7 @@
 #include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "tools/commands/own_command.h"
+#include "tools/sweep/own_command.h"
 
 namespace mulligan {
 namespace {

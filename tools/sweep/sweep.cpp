@@ -18,7 +18,12 @@
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/weight_origin.h"
+#include "framework/run/weights.h"
+#include "framework/train/train.h"
+#include "framework/ttt/ttt_session.h"
 #include "tools/report_page/run_record.h"
+#include "tools/sweep/own_command.h"
 #include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
@@ -73,8 +78,8 @@ std::string folder_name(const std::string& name) {
 class Cell {
  public:
   Cell(const Sweep& sweep, const SweepRow& row, std::int64_t seed, const std::vector<std::string>& overrides,
-       PluginHost& host, const SweepSteps& steps, const ConsoleOptions& options)
-      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), steps_(steps), options_(options) {
+       PluginHost& host, const SweepTraining& training, const ConsoleOptions& options)
+      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), training_(training), options_(options) {
     seed_ = fmt::format("seed_{}", seed);
     own_ = sweep.own;
     own_.settings.push_back(fmt::format("run.seed={}", seed));
@@ -97,8 +102,7 @@ class Cell {
       return cell;
     }
     log.print("== {}, {}", row_.name, seed_);
-    return steps_.adapt(loaded, RunFiles{trained}.weights(),
-                        fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt"), options_);
+    return adapt(loaded, RunFiles{trained}.weights());
   }
 
   // The run directory of this cell's training: that of several rows where they differ in [ttt] alone.
@@ -136,16 +140,58 @@ class Cell {
       return directory;
     }
     log.print("== training, {}", seed_);
-    if (row_.ranks == 1) {
-      steps_.train(loaded, options_);
-    } else {
-      std::vector<std::string> all = overrides_;
-      for (const SettingsFrom& some : settings(training_set(), directory))
-        all.insert(all.end(), some.settings.begin(), some.settings.end());
-      steps_.train_ranks(config_file(), all, directory, row_.ranks, options_);
+    if (row_.ranks > 1) {
+      train_ranks(directory);
       write_file_atomically(rank_note(directory), note_text(RunFiles{directory}.result(), digest));
+    } else if (training_.instead) {
+      training_.instead(loaded);
+    } else {
+      TrainOptions options;
+      static_cast<ConsoleOptions&>(options) = options_;
+      options.overwrite = true;
+      options.observers = training_.observers;
+      train(loaded, host_, options);
     }
     return directory;
+  }
+
+  void train_ranks(const fs::path& directory) const {
+    OwnCommand command{{"train", config_file(), "--overwrite"},
+                       training_.plugin_paths,
+                       row_.ranks,
+                       directory,
+                       fmt::format("training '{}' by {} ranks: ", directory.string(), row_.ranks),
+                       directory.string() + "_ranks",
+                       [&](std::string_view bytes) { show_bytes(options_, bytes); }};
+    const auto set = [&](const std::vector<std::string>& settings) {
+      for (const std::string& one : settings) command.words.insert(command.words.end(), {"--set", one});
+    };
+    set(overrides_);
+    for (const SettingsFrom& some : settings(training_set(), directory)) set(some.settings);
+    if (options_.quiet || options_.console == nullptr) command.words.emplace_back("--quiet");
+    command.run();
+  }
+
+  // Test-time training, which goes on where an interrupted sweep left it.
+  SweepCell adapt(LoadedConfig& loaded, const fs::path& weights) const {
+    TttOptions options;
+    static_cast<ConsoleOptions&>(options) = options_;
+    options.resume = true;
+    options.directory = fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt");
+    const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      load_weights(weights, store, layouts);
+    };
+    const TttResult result = run_ttt(loaded, host_, origin_of_weights(weights), load, options);
+    SweepCell cell;
+    if (result.without) cell.without = *result.without;
+    cell.with = result.with;
+    cell.collapsed = result.report.collapsed_at >= 0;
+    for (const TttBatchReport& batch : result.report.batches) {
+      if (!batch.adapted || batch.adapters.empty()) continue;
+      cell.norm = batch.adapters.front().norm;
+      cell.drift = batch.adapters.front().drift;
+    }
+    return cell;
   }
 
   // Whether this configuration was trained in `directory`, by as many ranks. Ranks write another digest than
@@ -179,7 +225,7 @@ class Cell {
   const std::vector<std::string>& overrides_;
   SettingsFrom own_;
   PluginHost& host_;
-  const SweepSteps& steps_;
+  const SweepTraining& training_;
   ConsoleOptions options_;
   std::string seed_;
 };
@@ -301,12 +347,12 @@ void require_one_objective(const Sweep& sweep, const std::function<std::string(s
 }  // namespace
 
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
-                      const SweepSteps& steps, const ConsoleOptions& options) {
+                      const SweepTraining& training, const ConsoleOptions& options) {
   RunLog log(options, {});
   SweepResult result;
   result.cells.resize(sweep.rows.size());
   const auto cell_of = [&](std::size_t row, double seed) {
-    return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
+    return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, training, options);
   };
   require_one_objective(sweep, [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).hidden(); });
   for (const double seed : sweep.seeds) {

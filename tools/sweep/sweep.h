@@ -11,6 +11,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
+#include "framework/train/training_observer.h"
 #include "tools/stats/observations.h"
 #include "tools/stats/study.h"
 
@@ -71,28 +72,20 @@ struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
 };
 
-// What a sweep does with a configuration, given from above: it knows neither training nor test-time training.
-struct SweepSteps {
-  // Trains in the run directory of the configuration, anew.
-  std::function<void(LoadedConfig& loaded, const ConsoleOptions& options)> train;
-  // The same by several ranks on this machine, processes of their own that read the file `config`. `overrides` are as of --set,
-  // run.directory among them. Needed where a row has any.
-  std::function<void(const std::string& config, const std::vector<std::string>& overrides,
-                     const std::filesystem::path& directory, std::int64_t ranks,
-                     const ConsoleOptions& options)>
-      train_ranks;
-  // Test-time training of `weights` with its files in `directory`, going on where an interrupted
-  // sweep left it.
-  std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,
-                          const std::filesystem::path& directory, const ConsoleOptions& options)>
-      adapt;
+// How a sweep trains.
+struct SweepTraining {
+  std::vector<MakeObserver> observers = {};  // watch each training in this process
+  std::vector<std::string> plugin_paths =
+      {};  // as of --plugin-path, for ranks, which are processes of their own
+  // In the place of a training in this process: trains in the run directory of the configuration, anew. May be empty.
+  std::function<void(LoadedConfig& loaded)> instead = {};
 };
 
 // Trains and scores. Rows that differ in [ttt] alone share one training per seed; a training that an earlier
 // sweep finished with the same configuration is used again. `overrides` (as of --set) come before those of
 // the rows. Writes a run directory for each training and each score, and sweep.json. Throws Error.
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
-                      const SweepSteps& steps, const ConsoleOptions& options = {});
+                      const SweepTraining& training = {}, const ConsoleOptions& options = {});
 
 // Bits per byte by row and seed, or nats per token where a score has no bytes, with mean and sample standard deviation; the gain over the baseline's row,
 // which is named, as mean and standard deviation of the differences within each seed; and, a column of its

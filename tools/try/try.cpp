@@ -201,15 +201,15 @@ struct Try {
     sweep.baseline = row;
     sweep.without_ttt = true;
     sweep.rows = {{row, sweep.config, {}, 1}};
-    SweepSteps steps;
+    SweepTraining training;
     std::string ended_early;
-    steps.train = [&](LoadedConfig& loaded, const ConsoleOptions&) {
+    training.instead = [&](LoadedConfig& loaded) {
       log_.print("{}: training", whose);
       ended_early = train_(loaded, of_base ? AbortLimits{} : limits_);
       if (!ended_early.empty()) throw run_error("{}", ended_early);
     };
     try {
-      const SweepResult result = run_sweep(sweep, request_.overrides, host_, steps, {nullptr});
+      const SweepResult result = run_sweep(sweep, request_.overrides, host_, training, {nullptr});
       fs::remove(folder / "sweep.json");  // of this one run
       runs.values.push_back(result.cells[0][0].without.val_bpb);
       runs.directories.push_back(folder / row / fmt::format("seed_{}", seed));
