@@ -73,10 +73,7 @@ void run(const MergeArguments& arguments) {
                                       arguments.method, options.scale, trim, models.size(), base.name,
                                       fmt::join(models | std::views::transform(&Model::name), ", "));
   auto metadata = metadata_of_merged(base, models, how);
-  std::vector<std::vector<float>> values(base.parameters.size());
-  merge(base, models, options,
-        [&](std::size_t index, std::vector<float> merged) { values[index] = std::move(merged); });
-  save_model(arguments.output, base.parameters, std::move(values), std::move(metadata));
+  save_model(arguments.output, base.parameters, merge(base, models, options), std::move(metadata));
   fmt::print("{}: {}\n", printable(arguments.output), printable(how));
 }
 

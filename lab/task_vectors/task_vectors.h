@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -83,10 +82,10 @@ struct MergeOptions {
   double keep = 0.2;  // of ties, above 0 to 1
 };
 
-// The merged weights, parameter by parameter in the base's order. Throws config_error for options outside of their range or no
+// The merged weights by parameter, in the base's order. Throws config_error for options outside of their range or no
 // models. Throws data_error if a model has other parameters than the base, or the result is not finite. Reads each model once,
-// `ties` three times. Memory is one parameter of all models; `ties` also needs the magnitudes of one model.
-void merge(const Model& base, const std::vector<Model>& models, const MergeOptions& options,
-           const std::function<void(std::size_t index, std::vector<float> values)>& take);
+// `ties` three times. Memory is the result and one parameter of all models; `ties` also needs the magnitudes of one model.
+std::vector<std::vector<float>> merge(const Model& base, const std::vector<Model>& models,
+                                      const MergeOptions& options);
 
 }  // namespace mulligan::task_vectors
