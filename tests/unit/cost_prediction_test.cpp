@@ -1,7 +1,7 @@
 // Predicted bytes, FLOPs and seconds of small graphs, computed on paper.
 #include <gtest/gtest.h>
 
-#include "tools/cost/call_prediction.h"
+#include "tools/cost/prediction.h"
 
 namespace mulligan::cost_prediction_test {
 namespace {

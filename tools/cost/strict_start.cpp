@@ -17,7 +17,6 @@
 #include "framework/run/strict_rules.h"
 #include "framework/ttt/ttt_inputs.h"
 #include "tools/cost/dry_run.h"
-#include "tools/cost/ttt_memory.h"
 
 namespace mulligan {
 namespace {
