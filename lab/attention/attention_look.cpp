@@ -19,11 +19,6 @@ bool is_forward(const Call& call) {
   return call.kernel == "attention_fwd" || call.kernel == "attention_stable_fwd";
 }
 
-double attribute_or(const Call& call, const char* name, double otherwise) {
-  const auto found = std::ranges::find(call.attributes, name, &Attribute::name);
-  return found == call.attributes.end() ? otherwise : found->value;
-}
-
 // The gradient of the result of `forward`; absent where nothing asks for it.
 Value gradient_of(const Graph& graph, const Call& forward) {
   for (const Call& call : graph.calls()) {
@@ -40,7 +35,7 @@ AttentionCallValues values_of(const PoisonedRun& run, const Call& call) {
   values.heads = queries.dims[1];
   values.kv_heads = keys.dims[1];
   values.width = queries.dims[2];
-  values.softmax_scale = attribute_or(call, "softmax_scale", 1);
+  values.softmax_scale = call.attribute("softmax_scale", 1);
   values.q = run.numbers(call.arguments[q]);
   values.k = run.numbers(call.arguments[k]);
   values.v = run.numbers(call.arguments[v]);
@@ -48,7 +43,7 @@ AttentionCallValues values_of(const PoisonedRun& run, const Call& call) {
   values.boundaries = run.numbers(call.arguments[boundaries]);
   if (const Value of_o = gradient_of(graph, call)) values.gradient = run.numbers(of_o);
   values.dtype = queries.dtype;
-  values.tolerance = attribute_or(call, "tolerance", values.tolerance);
+  values.tolerance = call.attribute("tolerance", values.tolerance);
   return values;
 }
 

@@ -5,24 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <ranges>
-#include <string_view>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
 namespace {
 
-double attribute(const Call& call, std::string_view name) {
-  const auto found = std::ranges::find(call.attributes, name, &Attribute::name);
-  return found == call.attributes.end() ? 0.0 : found->value;
-}
-
 // a, b, c (or what is added, of the same shape) of rank 2, or of rank 3 with the batch first. Of a symmetric
 // matmul the lower triangle.
 double matmul_flops(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(call.arguments[2]);
-  const auto inner = static_cast<double>(a.dims[a.rank - (attribute(call, "transpose_a") != 0 ? 2 : 1)]);
+  const auto inner = static_cast<double>(a.dims[a.rank - (call.attribute("transpose_a") != 0 ? 2 : 1)]);
   const double whole = 2.0 * static_cast<double>(c.elements()) * inner;
   if (call.kernel != "symmetric_matmul") return whole;
   const auto rows = static_cast<double>(c.dims[c.rank - 1]);
