@@ -10,6 +10,22 @@
 
 namespace mulligan {
 
+ValidationSet open_validation(const RunConfig& config, const WeightOrigin& origin, RunLog& log,
+                              RunRanks* ranks) {
+  if (config.data.validation.empty()) {
+    throw data_error(
+        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
+  }
+  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
+  require_strict_validation(config, validation);
+  if (!validation.note.empty()) log.line(validation.note);
+  if (!validation.byte_note.empty()) log.line(validation.byte_note);
+  validation.data.packing = packing_text(config.eval, config.model, validation.joined);
+  if (ranks) ranks->require_same_data(validation.data);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
+  return validation;
+}
+
 EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                            const WeightLoader& load, const ConsoleOptions& options, const ScoreFiles& files,
                            RunRanks& ranks) {
@@ -19,22 +35,11 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   resolve_run_plugins(loaded, host, PluginUse::score);
   ranks.require_same_run(loaded, host);
   const RunConfig& config = loaded.config;
-  if (config.data.validation.empty()) {
-    throw data_error(
-        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
-  }
   const RunPlugins plugins = make_backend_plugin(loaded, host);
   Backend& backend = *plugins.backend;
   require_computing(backend, "nothing can be scored");
   RunLog log(options, {});
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
-  require_strict_validation(config, validation);
-  if (!validation.note.empty()) log.line(validation.note);
-  if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model, validation.joined);
-  ranks.require_same_data(scored);
-  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
+  ValidationSet validation = open_validation(config, origin, log, &ranks);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);
 

@@ -13,7 +13,13 @@
 
 namespace mulligan {
 
+class RunLog;
 class RunRanks;
+
+// The validation set of `config`, for weights of `origin`, with its packing. Writes what could not be checked to `log`. The data of
+// `ranks` must be the same. Throws Error: for a set that strict rules refuse, and as require_data_of does.
+ValidationSet open_validation(const RunConfig& config, const WeightOrigin& origin, RunLog& log,
+                              RunRanks* ranks = nullptr);
 
 // Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder in `files` an
 // interrupted evaluation can be continued. Several ranks call it alike, each with a share of the tokens, and get the same

@@ -7,9 +7,9 @@
 #include "framework/core/parallel.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
-#include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
+#include "framework/run/evaluate_loaded.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/strict_rules.h"
 #include "lab/ensemble/members.h"
@@ -146,24 +146,6 @@ void fill(EnsembleScore& score, const Tally& tally) {
       static_cast<double>(tally.members.disagreements) / tokens / static_cast<double>(score.members);
 }
 
-ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin, const ScoreOptions& options,
-                            RunLog& log) {
-  if (config.data.validation.empty()) {
-    throw data_error(
-        "data.validation is not set; name the validation shards, for example data/fineweb_val_*.bin.");
-  }
-  ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
-  require_strict_validation(config, validation);
-  if (!validation.note.empty()) log.line(validation.note);
-  if (!validation.byte_note.empty()) log.line(validation.byte_note);
-  DataIdentity scored = validation.data;
-  scored.packing = packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
-  for (const std::string& note : require_data_of(origin, scored, config.data)) log.line(note);
-  const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
-  if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
-  return validation;
-}
-
 std::string settings_text(const PluginConfig& config) {
   std::string text;
   for (const Setting& setting : config.settings().all())
@@ -215,7 +197,9 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   score.seed = config.ensemble->options.seed;
   score.stored = member_bytes(plugin, model.layouts(), config.model);
   require_counted(config, score.stored);
-  ValidationSet validation = validation_of(config, origin, options, log);
+  ValidationSet validation = open_validation(config, origin, log);
+  const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
+  if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
 
   BoundEvaluator scoring(model.store(), config.model, model.layouts(),
                          {config.eval, scored_order(config.model), validation.segment_start(), true});
@@ -239,8 +223,6 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   whole.tokens = tally.counted.tokens;
   whole.data = validation.data;
   require_whole_score(config.ledger, whole);
-  score.data.packing =
-      packing_text(config.eval, config.model, config.data.documents == DataDocuments::joined);
   score.seconds = seconds_since(start);
   return score;
 }
