@@ -1,10 +1,10 @@
 // Linux's powercap: /sys/class/powercap/ZONE/{name,energy_uj,max_energy_range_uj}, energy in microjoules since
 // boot, back to 0 after max_energy_range_uj (minutes to hours).
 #include <algorithm>
-#include <charconv>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 #include "lab/energy/energy_meter.h"
 
 namespace mulligan::energy {
@@ -20,11 +20,10 @@ std::string line_of(const fs::path& file) {
 
 std::uint64_t number_of(const fs::path& file) {
   const std::string text = line_of(file);
-  std::uint64_t value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size())
+  const auto microjoules = parse_number<std::uint64_t>(text);
+  if (!microjoules)
     throw run_error("'{}' holds '{}', which is not a number of microjoules.", file.string(), text);
-  return value;
+  return *microjoules;
 }
 
 class Zone : public Counter {
