@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +24,13 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const char* name) const { return path_ / name; }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  // Writes `text` to `name` inside and returns the whole path.
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << text;
+    return path(name);
+  }
 
  private:
   std::filesystem::path path_;

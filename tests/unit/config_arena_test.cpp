@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"eval.mode=sliding", "\"rows\""}));
 
 std::string with_rows(const std::string& rows, const std::vector<std::string>& sets = {}) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   const std::string file =
       folder.write("run.toml", "extends = \"" + arena_folder + "baseline.toml\"\n" + rows);
   return error_of([&] { load_run_config(file, sets); });

@@ -205,7 +205,7 @@ TEST(ConfigRun, AnAverageMayBegin) {
 }
 
 TEST(ConfigRun, MicroBatchesOfRanksAreNotBlamedOnTheUser) {
-  const TemporaryFolder place;
+  const test_support::ScratchFolder place;
   const std::string file = place.write("run.toml", kSmallConfig);
   const std::string sentence = error_of([&] { load_run_config(file, {}, std::vector{for_ranks(7)}); });
   EXPECT_TRUE(contains(sentence, "'train.micro_batches' (derived from the number of ranks)"));

@@ -24,7 +24,7 @@ std::string config_with(const std::string& sections) {
 }
 
 // A run directory that was left by a run started in `folder`.
-std::string run_directory(const TemporaryFolder& place, const std::string& folder,
+std::string run_directory(const test_support::ScratchFolder& place, const std::string& folder,
                           const std::string& sections) {
   place.write("runs/tiny/metrics.jsonl", "");
   place.write(std::string("runs/tiny/") + kStartFolderFile, folder + "\n");
@@ -32,7 +32,7 @@ std::string run_directory(const TemporaryFolder& place, const std::string& folde
 }
 
 TEST(StartFolder, PathsOfARunAreTakenFromWhereItWasStarted) {
-  const TemporaryFolder place;
+  const test_support::ScratchFolder place;
   place.write("data/x", "");
   const std::string start = fs::path(place.path("")).parent_path().string();
   const std::string file = run_directory(place, start, data_section + "[run]\ndirectory = \"runs/tiny\"\n");
@@ -60,7 +60,7 @@ TEST(StartFolder, PathsOfARunAreTakenFromWhereItWasStarted) {
 }
 
 TEST(StartFolder, AbsolutePathsWordsAndTheCurrentFolderStayAsTheyAre) {
-  const TemporaryFolder place;
+  const test_support::ScratchFolder place;
   const std::string start = fs::path(place.path("")).parent_path().string();
   const std::string file =
       run_directory(place, start, "[data]\ntrain = \"/a\"\nvalidation = \"/b\"\ntokenizer = \"none\"\n");
@@ -72,7 +72,7 @@ TEST(StartFolder, AbsolutePathsWordsAndTheCurrentFolderStayAsTheyAre) {
 }
 
 TEST(StartFolder, SignsOfPatternsInItsNameAreNone) {
-  const TemporaryFolder place;
+  const test_support::ScratchFolder place;
   const std::string start = place.path("a [1]*");
   place.write("a [1]*/data/x", "");
   const LoadedConfig loaded = load_run_config(run_directory(place, start, data_section));
@@ -82,7 +82,7 @@ TEST(StartFolder, SignsOfPatternsInItsNameAreNone) {
 }
 
 TEST(StartFolder, AFolderThatIsGoneIsNamed) {
-  const TemporaryFolder place;
+  const test_support::ScratchFolder place;
   const std::string file = run_directory(place, "/gone/away", data_section);
   const LoadedConfig loaded = load_run_config(file);
   EXPECT_EQ(loaded.config.data.validation, "data");
@@ -98,7 +98,7 @@ TEST(StartFolder, AFolderThatIsGoneIsNamed) {
 }
 
 TEST(StartFolder, ANoteThatNamesNoFolderIsRefused) {
-  const TemporaryFolder place;
+  const test_support::ScratchFolder place;
   for (const std::string& odd : {std::string("relative"), std::string(), std::string("/a\0b", 4)}) {
     const std::string file = run_directory(place, odd, data_section);
     EXPECT_TRUE(refuses([&] { load_run_config(file); }, ExitCode::bad_data, "names no folder"));

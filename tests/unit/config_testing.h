@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -34,20 +32,5 @@ inline double number(const ConfigNode& keys, const std::string& name) {
   EXPECT_TRUE(node && convert(node->value, ValueType::real, value)) << "no number '" << name << "'";
   return value.real();
 }
-
-// A folder for one test's files, removed at the end.
-class TemporaryFolder {
- public:
-  // Writes `text` to `name` inside and returns the whole path.
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((folder_.path() / name).parent_path());
-    std::ofstream(folder_.path() / name) << text;
-    return path(name);
-  }
-  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
-
- private:
-  test_support::ScratchFolder folder_;
-};
 
 }  // namespace mulligan

@@ -22,7 +22,7 @@ TEST(ConfigToml, EveryLeafKnowsItsFileAndLine) {
 }
 
 TEST(ConfigToml, ExtendsChainsMergeTablesAndReplaceListsWithOriginsKept) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   folder.write("bases/root.toml", "[m]\na = 1\nb = 2\nlist = ['x', 'y']\n[[rows]]\nk = 1\n[[rows]]\nk = 2\n");
   folder.write("middle.toml", "extends = 'bases/root.toml'\n[m]\nb = 3\n");
   const ConfigNode tree = read_toml(
@@ -40,7 +40,7 @@ TEST(ConfigToml, ExtendsChainsMergeTablesAndReplaceListsWithOriginsKept) {
 
 // Or a variant would train into its base's directory.
 TEST(ConfigToml, WhereTheBasesRunLiesIsNotInherited) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   folder.write("root.toml",
                "[run]\nname = 'root'\nseed = 3\ndirectory = 'far/root'\n[checkpoint]\ndirectory = 'c'\n");
   folder.write("middle.toml", "extends = 'root.toml'\n[run]\nname = 'middle'\n");
@@ -55,7 +55,7 @@ TEST(ConfigToml, WhereTheBasesRunLiesIsNotInherited) {
 }
 
 TEST(ConfigToml, NamingAnotherPluginDropsTheOldPluginsKeys) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   folder.write("base.toml", "[loss]\nplugin = 'a'\nold = 1\n[schedule]\nplugin = 's'\nkept = 2\n");
   const ConfigNode tree = read_toml(folder.write(
       "child.toml", "extends = 'base.toml'\n[loss]\nplugin = 'b'\n[schedule]\nplugin = 's'\nmore = 3\n"));
@@ -175,7 +175,7 @@ TEST(ConfigToml, SentencesAboutBrokenFilesNameFileAndLine) {
 }
 
 TEST(ConfigToml, SentencesAboutMissingFilesAndCircles) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   const auto read = [](const std::string& path) { return error_of([&] { read_toml(path); }); };
   const std::string missing = folder.path("no.toml");
   EXPECT_EQ(read(missing), "no configuration file '" + missing + "'; give the path of a TOML file.");
@@ -188,7 +188,7 @@ TEST(ConfigToml, SentencesAboutMissingFilesAndCircles) {
 }
 
 TEST(ConfigToml, AChainOfExtendsIsNotEndless) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   const auto last_of = [&](int files) {
     std::string last = folder.write("0.toml", "a = 1\n");
     for (int i = 1; i < files; ++i) {

@@ -107,7 +107,7 @@ class MadeUpRuns : public ::testing::Test {
   }
   static void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-  TemporaryFolder folder_;
+  test_support::ScratchFolder folder_;
 };
 
 TEST_F(MadeUpRuns, SayWhereAndWhenAndByWhichCommand) {
@@ -303,7 +303,7 @@ class ArenaRunFolders : public testing::Test {
     return refusal_of([&] { read(directories); });
   }
 
-  TemporaryFolder folder_;
+  test_support::ScratchFolder folder_;
   std::vector<std::string> notes_;
 };
 

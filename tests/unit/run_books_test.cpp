@@ -101,7 +101,7 @@ TEST(RunLedger, BookingAStageAgainDropsWhatCameAfterIt) {
 }
 
 TEST(RunLedger, IsReadAsItWasWritten) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   RunLedger ledger = whole(90.123456789, 600, 400, 40);
   LedgerEntry entry = ledger.entries().back();
   entry.scores.back().second.val_bpb = std::numeric_limits<double>::quiet_NaN();
@@ -131,7 +131,7 @@ TEST(RunLedger, ADamagedFileIsRefused) {
         entry(R"("seconds": {"train": null}, "bytes": {})"),
         entry(R"("seconds": {}, "bytes": {"artifact": -5})"),
         entry(R"("seconds": {}, "bytes": {"artifact": 0.5})")}) {
-    const TemporaryFolder folder;
+    const test_support::ScratchFolder folder;
     folder.write("ledger.json", text);
     EXPECT_TRUE(refuses([&] { RunLedger::read(folder.path("")); }, ExitCode::bad_data, "ledger.json"));
   }
@@ -153,7 +153,7 @@ TEST(RunLedger, AnArtifactThatWasScoredCountsWhereverItLies) {
 // A score says how many tokens its validation set has, also after it was written and read.
 TEST(RunLedger, AScoreOfAPartOfTheSetIsNoRecord) {
   ASSERT_EQ(trained(90).scores.front().second.tokens, 100u);
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   for (const bool read : {false, true}) {
     const auto refused = [&](std::uint64_t set) {
       LedgerEntry entry = trained(90);

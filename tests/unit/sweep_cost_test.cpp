@@ -162,7 +162,7 @@ TEST(SweepLadder, FarBelowTheTargetIsSaid) {
 }
 
 TEST(SweepLadder, MultipliesStepsAndHorizon) {
-  const TemporaryFolder folder;
+  const test_support::ScratchFolder folder;
   folder.write("run.toml", kSmallConfig + "[schedule]\nplugin = \"warmdown\"\nhorizon_steps = 12\n");
   const auto lengths = [&](const std::string& more) {
     return ladder_lengths(
