@@ -33,22 +33,18 @@ class ReplacedRunTest : public ::testing::TestWithParam<const char*> {
   ReplacedRunTest() {
     for (const char* name :
          {"config.toml", "log.txt", "metrics.jsonl", "weights.safetensors", "result.json"}) {
-      write("run/" + std::string(name), "old");
+      scratch_.write("run/" + std::string(name), "old");
     }
-    write("run/notes.txt", "the user's own");
+    scratch_.write("run/notes.txt", "the user's own");
     write_sample(checkpoints(), 5);
     before_ = files_below(scratch_.path());
-  }
-  void write(const std::string& name, const std::string& text) {
-    fs::create_directories((scratch_.path() / name).parent_path());
-    std::ofstream(scratch_.path() / name) << text;
   }
   fs::path run() const { return scratch_.path() / "run"; }
   fs::path checkpoints() const { return scratch_.path() / GetParam(); }
   ReplacedRun replaced() const { return {run(), checkpoints()}; }
   void start_anew() {
     for (const char* name : {"config.toml", "log.txt", "metrics.jsonl"})
-      write("run/" + std::string(name), "new");
+      scratch_.write("run/" + std::string(name), "new");
   }
 
   ScratchFolder scratch_;
