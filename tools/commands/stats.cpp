@@ -18,7 +18,6 @@
 #include "tools/report_page/run_observations.h"
 #include "tools/stats/acceptance.h"
 #include "tools/stats/study.h"
-#include "tools/sweep/ladder.h"
 #include "tools/sweep/sweep.h"
 
 namespace mulligan {

@@ -9,8 +9,6 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/program_parts.h"
-#include "tools/sweep/ladder.h"
-#include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
 namespace {

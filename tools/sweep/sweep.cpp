@@ -24,7 +24,6 @@
 #include "framework/ttt/ttt_session.h"
 #include "tools/report_page/run_record.h"
 #include "tools/sweep/own_command.h"
-#include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
 

@@ -97,6 +97,51 @@ std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
 
+// What the trainings cost: speed, seconds to a loss, memory, energy, and which rows no other beats.
+
+// From the result and the metrics of a run directory. With a target above 0 the seconds of training up to the
+// first report (train.log_every) whose mean loss is not above it. Throws data_error.
+SweepCost read_cost(const std::filesystem::path& directory, double target_loss_nats);
+nlohmann::ordered_json cost_json(const SweepCost& cost);
+
+// Means over the seeds of one row; a figure is absent where one seed has none.
+struct RowCost {
+  std::string name;
+  std::int64_t ranks = 1;
+  std::vector<double> tokens_per_second, seconds_to_target, process_bytes, device_bytes, joules,
+      joules_per_token, metric = {};  // by seed; empty: absent
+  bool pareto = false;
+};
+
+// Precondition: Sweep::costs. A row is on the Pareto front if no other row is as good in all of these and better in one:
+// seconds (to the target, or per token without one), device memory, energy (if all rows have it), and metric. Means count.
+std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result);
+
+// Mean +- standard deviation of every figure by row, n, the front, and why energy is absent where it is.
+std::string cost_table(const Sweep& sweep, const SweepResult& result);
+
+// Short runs can lie: what leads after few steps need not lead after many. A ladder repeats a sweep at several lengths.
+
+// One length.
+struct LadderRung {
+  double factor = 1;
+  std::int64_t steps = 0;  // of each training
+  Sweep sweep;             // its rows, in a folder of its own
+  SweepResult result;
+};
+
+// The lengths of `sweep`, without results; one of factor 1 without a ladder. `overrides` are of --set. Throws config_error
+// where a ladder has no train.steps to multiply, or a row sets its own.
+std::vector<LadderRung> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides);
+
+// Of each row but the baseline: the gain over it (Sweep::metric, lower is better) by length: mean, standard deviation over
+// seeds, and what a doubling adds, with its interval of 95 % over seeds (two or more; a line through each seed's gains by
+// the logarithm of the length). Empty for one rung.
+std::string ladder_table(const std::vector<LadderRung>& rungs);
+
+// A sentence where `steps` are less than half of `target`, 0 standing for none; otherwise "".
+std::string short_runs_text(std::int64_t steps, std::int64_t target);
+
 // Whether `folder` is a sweep's: it holds sweep.json.
 bool is_sweep_folder(const std::filesystem::path& folder);
 
