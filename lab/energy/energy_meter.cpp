@@ -6,6 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/json_file.h"
+#include "framework/core/printable.h"
 
 namespace mulligan::energy {
 
@@ -32,9 +33,7 @@ void Meter::read(bool count) {
       if (count) one.joules += now - one.last;
       one.last = now;
     } catch (const Error& error) {
-      std::string reason = error.what();
-      if (reason.ends_with('.')) reason.pop_back();
-      absent_.push_back(std::move(reason));
+      absent_.push_back(without_full_stop(error.what()));
       failed.push_back(one.counter->part());
     }
   }

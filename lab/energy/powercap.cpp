@@ -5,6 +5,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parse_number.h"
+#include "framework/core/printable.h"
 #include "lab/energy/energy_meter.h"
 
 namespace mulligan::energy {
@@ -75,9 +76,7 @@ Counters cpu_counters(const fs::path& root) {
       if (name.starts_with("package") || name == "dram")
         found.counters.push_back(std::make_unique<Zone>(folder, name));
     } catch (const Error& error) {
-      std::string reason = error.what();
-      if (reason.ends_with('.')) reason.pop_back();
-      found.absent.push_back("CPUs: " + reason);
+      found.absent.push_back("CPUs: " + without_full_stop(error.what()));
       found.counters.clear();
       return found;
     }
