@@ -13,7 +13,6 @@
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/training_checks.h"
 
 namespace mulligan::doctor::doctor_judges_test {
 namespace {

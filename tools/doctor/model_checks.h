@@ -1,4 +1,5 @@
-// Checks of a model on the run's backend: its loss, its weights, its forward pass, its gradients, and how it is scored.
+// Checks of a model on the run's backend: its loss, its weights, its forward pass, its gradients, how it is scored and how
+// it is trained.
 // docs/doctor.md says what each check fails and warns of.
 #pragma once
 
@@ -11,9 +12,11 @@
 #include "framework/config/model_config.h"
 #include "framework/config/run_config.h"
 #include "framework/core/tensor_type.h"
+#include "framework/data/loader.h"
 #include "framework/model/parameters.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
+#include "framework/plugin/plugin_host.h"
 #include "framework/step/optimizer_groups.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
@@ -89,5 +92,19 @@ Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats);
 Finding check_mean(double mean_nats, std::uint64_t tokens, const std::vector<float>& losses);
 // The same of tokens that evaluate() scores here. Takes memory on `backend` for the model and two short rows.
 Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights);
+
+// D19. `repeat_share`: how often a token of the corpus equals the one before it.
+Finding check_targets(const std::vector<Batch>& rows, double repeat_share);
+// D19 of rows whose tokens are hidden.
+Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOptions& masking);
+
+// D31. `planned_spans`: rows that the run will read; 0 where a time budget ends it.
+Finding check_end_of_data(const LoaderOptions& options, std::int64_t planned_spans);
+
+// D32
+Finding judge_overfit(double first_nats, double last_nats, int steps);
+
+// D30, D32, D34 and D35. `row`: 16 tokens or more.
+std::vector<Finding> check_training(const LoadedConfig& loaded, PluginHost& host, const Batch& row);
 
 }  // namespace mulligan::doctor

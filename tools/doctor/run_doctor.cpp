@@ -12,7 +12,6 @@
 #include "tools/doctor/examine.h"
 #include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/training_checks.h"
 
 namespace mulligan::doctor {
 namespace {
