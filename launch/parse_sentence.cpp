@@ -3,21 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <vector>
 
 #include "framework/config/schema.h"
 #include "launch/program_parts.h"
 
 namespace mulligan {
 namespace {
-
-std::vector<std::string> command_names(const CLI::App& parent) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : parent.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
-}
 
 // "; did you mean 'NAME'?", or where to look.
 std::string advice(const std::string& word, const std::vector<std::string>& names, const CLI::App& command) {
@@ -78,6 +69,13 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command, const
 }
 
 }  // namespace
+
+std::vector<std::string> command_names(const CLI::App& parent) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : parent.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
 
 std::string command_words(const CLI::App& command) {
   if (!command.get_parent()) return command.get_name();

@@ -1,9 +1,9 @@
 #include "framework/config/config_tree.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 
 namespace mulligan {
 namespace {
@@ -28,14 +28,12 @@ bool names_another_plugin(const ConfigNode& base, const ConfigNode& over) {
 
 void merge_rows(ConfigNode& base, ConfigNode over, const std::string& path) {
   for (ConfigMember& member : over.members) {
-    size_t index = 0;
-    const char* end = member.name.data() + member.name.size();
-    const auto parsed = std::from_chars(member.name.data(), end, index);
-    if (parsed.ec != std::errc() || parsed.ptr != end || index >= base.rows.size()) {
+    const auto index = parse_number<std::size_t>(member.name);
+    if (!index || *index >= base.rows.size()) {
       throw config_error("{}: '{}' has no row '{}'; its rows are 0 to {}.", member.node.origin.text(), path,
                          member.name, base.rows.size() - 1);
     }
-    merge(base.rows[index], std::move(member.node), path + "." + member.name);
+    merge(base.rows[*index], std::move(member.node), path + "." + member.name);
   }
 }
 

@@ -37,6 +37,11 @@ std::string printable(std::string_view text, LineBreaks breaks) {
   return shown;
 }
 
+std::string without_full_stop(std::string sentence) {
+  if (sentence.ends_with('.')) sentence.pop_back();
+  return sentence;
+}
+
 std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
   const std::ptrdiff_t first = number < 0 ? 1 : 0;

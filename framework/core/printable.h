@@ -14,6 +14,9 @@ enum class LineBreaks { escaped, kept };
 // texts of several lines.
 std::string printable(std::string_view text, LineBreaks breaks = LineBreaks::escaped);
 
+// A sentence as part of a longer one.
+std::string without_full_stop(std::string sentence);
+
 std::string grouped(std::int64_t number);  // 16000000 as "16,000,000"
 
 }  // namespace mulligan

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <system_error>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/printable.h"
 #include "framework/core/temporary_path.h"
 #include "framework/ranks/handshake.h"
@@ -29,10 +29,8 @@ constexpr double shortest_seconds = 3, longest_seconds = 1e6;
 void read_seconds(const EnvironmentLookup& lookup, const char* name, double& seconds) {
   const auto text = lookup(name);
   if (!text || text->empty()) return;
-  const char* end = text->data() + text->size();
-  const auto parsed = std::from_chars(text->data(), end, seconds);
-  if (parsed.ec != std::errc{} || parsed.ptr != end ||
-      !(seconds >= shortest_seconds && seconds <= longest_seconds)) {
+  seconds = parse_number<double>(*text).value_or(0);
+  if (!(seconds >= shortest_seconds && seconds <= longest_seconds)) {
     throw config_error(
         "the environment variable {}='{}' is not a number of seconds from {:g} to {:g}; set it right on all "
         "ranks, or leave it out.",

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/printable.h"
 
 namespace mulligan {
@@ -113,10 +113,8 @@ class LaunchVariables {
   std::optional<int> number(const std::string& name, int least, int most) const {
     const auto value = text(name);
     if (!value) return std::nullopt;
-    int result = 0;
-    const char* end = value->data() + value->size();
-    const auto parsed = std::from_chars(value->data(), end, result);
-    if (parsed.ec != std::errc{} || parsed.ptr != end || result < least || result > most) {
+    const auto result = parse_number<int>(*value);
+    if (!result || *result < least || *result > most) {
       throw config_error(
           "the environment variable {}='{}' is not a whole number from "
           "{} to {}; start the run again with {}, or set it right.",

@@ -88,12 +88,15 @@ EvalResult evaluate_resumably(Evaluator& evaluator, ValidationSet& validation, R
 
 }  // namespace
 
-ValidationSet scored_validation(const RunConfig& config, RunLog& log) {
+ValidationSet open_validation(const RunConfig& config, const WeightOrigin& origin, RunLog& log,
+                              RunRanks* ranks) {
   ValidationSet validation = load_validation(config.data, config.model.vocabulary, config.eval.tokens);
   require_strict_validation(config, validation);
   if (!validation.note.empty()) log.line(validation.note);
   if (!validation.byte_note.empty()) log.line(validation.byte_note);
   validation.data.packing = packing_text(config.eval, config.model, validation.joined);
+  if (ranks) ranks->require_same_data(validation.data);
+  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
   return validation;
 }
 
@@ -110,9 +113,7 @@ EvalResult evaluate_loaded(LoadedConfig& loaded, PluginHost& host, const WeightO
   Backend& backend = *plugins.backend;
   require_computing(backend, "nothing can be scored");
   RunLog log(options, {});
-  ValidationSet validation = scored_validation(config, log);
-  ranks.require_same_data(validation.data);
-  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
+  ValidationSet validation = open_validation(config, origin, log, &ranks);
   log.print("scoring {} tokens with '{}' on {}", validation.tokens.size() - 1, origin.name,
             backend.info().description);
 

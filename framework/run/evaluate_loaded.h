@@ -21,8 +21,10 @@ struct ScoreFiles {
   bool resume = false;  // continue the state that lies there; from the beginning where there is none
 };
 
-// The validation set that `config` names, with the packing of its rows in its identity; `log` gets the notes on it. Throws data_error.
-ValidationSet scored_validation(const RunConfig& config, RunLog& log);
+// The validation set of `config`, for weights of `origin`, with its packing. Writes what could not be checked to `log`. The data of
+// `ranks` must be the same. Throws Error: for a set that strict rules refuse, and as require_data_of does.
+ValidationSet open_validation(const RunConfig& config, const WeightOrigin& origin, RunLog& log,
+                              RunRanks* ranks = nullptr);
 
 // Scores weights on the validation shards of `loaded`; `origin` says where they come from. With a folder in `files` an
 // interrupted evaluation can be continued. Several ranks call it alike, each with a share of the tokens, and get the same

@@ -5,6 +5,7 @@
 
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/core/sha256.h"
 #include "framework/core/stop_request.h"
 #include "framework/report/machine.h"
@@ -155,12 +156,10 @@ void Trainer::stop_at_failure(const Error& error) {
   } catch (const Error&) {
     return;
   }
-  std::string sentence = error.what();
-  if (sentence.ends_with('.')) sentence.pop_back();
   throw Error(error.code(),
               fmt::format("{}; training has stopped after step {}, the checkpoint is '{}'; fix the {} "
                           "and continue with the same command and --resume.",
-                          sentence, trained_.steps, last_checkpoint_.string(),
+                          without_full_stop(error.what()), trained_.steps, last_checkpoint_.string(),
                           error.code() == ExitCode::bad_data ? "data" : "cause"));
 }
 

@@ -19,11 +19,6 @@ bool is_forward(const Call& call) {
   return call.kernel == "attention_fwd" || call.kernel == "attention_stable_fwd";
 }
 
-double attribute_or(const Call& call, const char* name, double otherwise) {
-  const auto found = std::ranges::find(call.attributes, name, &Attribute::name);
-  return found == call.attributes.end() ? otherwise : found->value;
-}
-
 // The gradient of the result of `forward`; absent where nothing asks for it.
 Value gradient_of(const Graph& graph, const Call& forward) {
   for (const Call& call : graph.calls()) {
@@ -40,7 +35,7 @@ AttentionCallValues values_of(const PoisonedRun& run, const Call& call) {
   values.heads = queries.dims[1];
   values.kv_heads = keys.dims[1];
   values.width = queries.dims[2];
-  values.softmax_scale = attribute_or(call, "softmax_scale", 1);
+  values.softmax_scale = call.attribute("softmax_scale", 1);
   values.q = run.numbers(call.arguments[q]);
   values.k = run.numbers(call.arguments[k]);
   values.v = run.numbers(call.arguments[v]);
@@ -48,7 +43,7 @@ AttentionCallValues values_of(const PoisonedRun& run, const Call& call) {
   values.boundaries = run.numbers(call.arguments[boundaries]);
   if (const Value of_o = gradient_of(graph, call)) values.gradient = run.numbers(of_o);
   values.dtype = queries.dtype;
-  values.tolerance = attribute_or(call, "tolerance", values.tolerance);
+  values.tolerance = call.attribute("tolerance", values.tolerance);
   return values;
 }
 
@@ -57,33 +52,7 @@ std::int64_t tokens_of(const RunConfig& config) {
   return std::min(AttentionLook::most_tokens, config.train.tokens_per_step / config.train.micro_batches);
 }
 
-}  // namespace
-
-AttentionLook::AttentionLook(const LoadedConfig& loaded, PluginHost& host, const std::string& section,
-                             const Phase& phase)
-    : config_(loaded.config),
-      plugins_(make_phase_plugins(loaded, host, section)),
-      tokens_(tokens_of(config_)),
-      probe_(*plugins_.backend, *plugins_.loss, config_, to_dtype(phase.compute_dtype), {},
-             drawn_row({tokens_}, config_.model.vocabulary, 1)) {}
-
-AttentionRecord AttentionLook::look(const Weights& weights, const Batch& row, std::int64_t step) {
-  probe_.set(weights);
-  probe_.set(cut_row(row, tokens_));
-  probe_.run();
-  AttentionRecord record;
-  record.step = step;
-  for (const Call& call : probe_.memory().graph().calls()) {
-    if (!is_forward(call)) continue;
-    AttentionRowsSeen seen = look_at_rows(values_of(probe_.memory(), call), most_rows);
-    seen.record.slot = static_cast<std::int64_t>(record.layers.size());
-    record.rows = seen.rows;
-    record.layers.push_back(std::move(seen.record));
-  }
-  record.spectral_norms = attention_spectral_norms(config_.model, weights);
-  return record;
-}
-
+// Spectral norms of the weights of queries, keys, values and outputs of each layer: "layers.0.q", ...
 std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
                                                                      const Weights& weights) {
   std::vector<std::pair<std::string, double>> norms;
@@ -113,6 +82,33 @@ std::vector<std::pair<std::string, double>> attention_spectral_norms(const Model
     add(layer, "o", name("o"), 0, model.width, q_width);
   }
   return norms;
+}
+
+}  // namespace
+
+AttentionLook::AttentionLook(const LoadedConfig& loaded, PluginHost& host, const std::string& section,
+                             const Phase& phase)
+    : config_(loaded.config),
+      plugins_(make_phase_plugins(loaded, host, section)),
+      tokens_(tokens_of(config_)),
+      probe_(*plugins_.backend, *plugins_.loss, config_, to_dtype(phase.compute_dtype), {},
+             drawn_row({tokens_}, config_.model.vocabulary, 1)) {}
+
+AttentionRecord AttentionLook::look(const Weights& weights, const Batch& row, std::int64_t step) {
+  probe_.set(weights);
+  probe_.set(cut_row(row, tokens_));
+  probe_.run();
+  AttentionRecord record;
+  record.step = step;
+  for (const Call& call : probe_.memory().graph().calls()) {
+    if (!is_forward(call)) continue;
+    AttentionRowsSeen seen = look_at_rows(values_of(probe_.memory(), call), most_rows);
+    seen.record.slot = static_cast<std::int64_t>(record.layers.size());
+    record.rows = seen.rows;
+    record.layers.push_back(std::move(seen.record));
+  }
+  record.spectral_norms = attention_spectral_norms(config_.model, weights);
+  return record;
 }
 
 bool AttentionObserver::looks_after(const RunConfig& config, std::int64_t step) const {

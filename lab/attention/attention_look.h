@@ -30,10 +30,6 @@ class AttentionLook {
   MicroStepProbe probe_;
 };
 
-// Spectral norms of the weights of queries, keys, values and outputs of each layer: "layers.0.q", ...
-std::vector<std::pair<std::string, double>> attention_spectral_norms(const ModelConfig& model,
-                                                                     const Weights& weights);
-
 // AttentionObserver: measures the rounding of attention every metrics.attention_every steps (attention_look.h).
 class AttentionObserver : public TrainingObserver {
  public:

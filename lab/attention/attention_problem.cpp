@@ -10,11 +10,32 @@
 #include "framework/core/philox.h"
 #include "framework/core/statistic.h"
 #include "framework/run/weights.h"
+#include "lab/attention/attention_rows.h"
 
 namespace mulligan::doctor {
 namespace {
 
 constexpr std::int64_t length = 64, width = 16, least_keys = 16;
+
+// For a query, the first `repeats` keys of a segment have the same logit in [1, 6]; the logits of the others are 9 to 12 lower.
+struct AttentionProblem {
+  std::int64_t segments = 300, repeats = 2;
+  bool small_rest = false;  // the other keys' values lie in (-2, 0]; otherwise all values lie in (-4, -2]
+  std::uint64_t seed = 1;
+};
+
+// Attributes of attention_stable_fwd.
+struct AttentionRule {
+  double beta = 0;  // 0: off, no maximum is replaced
+  bool round_normalizer = false, round_sums = false;
+};
+
+struct BiasRow {
+  AttentionProblem problem;
+  AttentionRule rule;
+  double mean_ulp = 0, deviation_ulp = 0;
+  std::int64_t rows = 0, seeds = 0;  // rows of all seeds
+};
 
 std::vector<float> in_bf16(const std::vector<float>& values) {
   return decode_floats(encode_floats(values, MLG_BF16), MLG_BF16);
@@ -56,8 +77,8 @@ Inputs draw(const AttentionProblem& problem) {
   return in;
 }
 
-}  // namespace
-
+// The mean signed error over the queries with at least 16 keys before them. If problem.repeats is 1, a single maximum is replaced,
+// too.
 AttentionRowsSeen measure_bias(Backend& backend, const AttentionProblem& problem, const AttentionRule& rule) {
   const std::int64_t tokens = problem.segments * length;
   const TensorType rows(MLG_BF16, {tokens, 1, width});
@@ -96,51 +117,37 @@ AttentionRowsSeen measure_bias(Backend& backend, const AttentionProblem& problem
   return look_at_rows(call, tokens);
 }
 
-BiasTable measure_biases(Backend& backend, const std::vector<double>& betas, std::int64_t segments,
-                         std::int64_t seeds) {
-  BiasTable table{{}, betas};
-  const auto add = [&](const AttentionProblem& problem, const AttentionRule& rule) {
-    BiasRow row{problem, rule};
-    row.seeds = seeds;
-    std::vector<double> biases;
-    for (std::int64_t seed = 1; seed <= seeds; ++seed) {
-      row.problem.seed = static_cast<std::uint64_t>(seed);
-      const AttentionRowsSeen seen = measure_bias(backend, row.problem, rule);
-      biases.push_back(seen.record.error_ulp);
-      row.rows += seen.rows;
-    }
-    const Statistic statistic = statistic_of(biases);
-    row.mean_ulp = statistic.mean;
-    row.deviation_ulp = statistic.deviation.value_or(0);
-    table.rows.push_back(row);
-  };
-  for (const bool round_sums : {true, false}) {
-    for (const bool small_rest : {false, true}) {
-      for (std::int64_t repeats = 1; repeats <= 4; ++repeats) {
-        const AttentionProblem problem{segments, repeats, small_rest, 1};
-        add(problem, {0, false, round_sums});
-        for (const double beta : betas) add(problem, {beta, false, round_sums});
-        if (!betas.empty()) add(problem, {betas.front(), true, round_sums});
-      }
-    }
+BiasRow measure_row(Backend& backend, const AttentionProblem& problem, const AttentionRule& rule,
+                    std::int64_t seeds) {
+  BiasRow row{problem, rule};
+  row.seeds = seeds;
+  std::vector<double> biases;
+  for (std::int64_t seed = 1; seed <= seeds; ++seed) {
+    row.problem.seed = static_cast<std::uint64_t>(seed);
+    const AttentionRowsSeen seen = measure_bias(backend, row.problem, rule);
+    biases.push_back(seen.record.error_ulp);
+    row.rows += seen.rows;
   }
-  return table;
+  const Statistic statistic = statistic_of(biases);
+  row.mean_ulp = statistic.mean;
+  row.deviation_ulp = statistic.deviation.value_or(0);
+  return row;
 }
 
-std::string bias_text(const BiasTable& table) {
+std::string bias_text(const std::vector<BiasRow>& rows, const std::vector<double>& betas) {
   std::string text = "| rounded | values | maxima | off |", line = "|---|---|---|---|";
-  for (const double beta : table.betas) {
+  for (const double beta : betas) {
     text += fmt::format(" beta {} |", beta);
     line += "---|";
   }
-  if (!table.betas.empty()) {
-    text += fmt::format(" beta {}, rounded normalizer |", table.betas.front());
+  if (!betas.empty()) {
+    text += fmt::format(" beta {}, rounded normalizer |", betas.front());
     line += "---|";
   }
   text += " n |\n" + line + "---|\n";
-  const std::size_t columns = table.betas.empty() ? 1 : table.betas.size() + 2;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const BiasRow& row = table.rows[i];
+  const std::size_t columns = betas.empty() ? 1 : betas.size() + 2;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const BiasRow& row = rows[i];
     if (i % columns == 0) {
       text +=
           fmt::format("| {} | {} | {} |", row.rule.round_sums ? "sums" : "once",
@@ -152,10 +159,10 @@ std::string bias_text(const BiasTable& table) {
   return text;
 }
 
-std::string bias_json(const BiasTable& table) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const BiasRow& row : table.rows) {
-    rows.push_back({{"output_rounding", row.rule.round_sums ? "sums" : "once"},
+std::string bias_json(const std::vector<BiasRow>& rows) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const BiasRow& row : rows) {
+    json.push_back({{"output_rounding", row.rule.round_sums ? "sums" : "once"},
                     {"values", row.problem.small_rest ? "small_rest" : "one_sign"},
                     {"maxima", row.problem.repeats},
                     {"beta", row.rule.beta},
@@ -165,7 +172,28 @@ std::string bias_json(const BiasTable& table) {
                     {"rows", row.rows},
                     {"seeds", row.seeds}});
   }
-  return rows.dump(1);
+  return json.dump(1);
+}
+
+}  // namespace
+
+BiasTables measure_biases(Backend& backend, const std::vector<double>& betas, std::int64_t segments,
+                          std::int64_t seeds) {
+  std::vector<BiasRow> rows;
+  for (const bool round_sums : {true, false}) {
+    for (const bool small_rest : {false, true}) {
+      for (std::int64_t repeats = 1; repeats <= 4; ++repeats) {
+        const auto add = [&](double beta, bool round_normalizer) {
+          rows.push_back(measure_row(backend, {segments, repeats, small_rest, 1},
+                                     {beta, round_normalizer, round_sums}, seeds));
+        };
+        add(0, false);
+        for (const double beta : betas) add(beta, false);
+        if (!betas.empty()) add(betas.front(), true);
+      }
+    }
+  }
+  return {bias_text(rows, betas), bias_json(rows)};
 }
 
 }  // namespace mulligan::doctor

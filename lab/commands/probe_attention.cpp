@@ -73,10 +73,10 @@ void problem(const AttentionArguments& arguments) {
   LoadedConfig loaded = load_config(arguments.run.config, arguments.run.overrides);
   resolve_run_plugins(loaded, host, PluginUse::score);
   const RunPlugins plugins = make_backend_plugin(loaded, host);
-  const doctor::BiasTable table =
+  const doctor::BiasTables tables =
       doctor::measure_biases(*plugins.backend, arguments.betas, arguments.segments, arguments.seeds);
-  fmt::print("{}", doctor::bias_text(table));
-  if (!arguments.json.empty()) write_file_atomically(arguments.json, doctor::bias_json(table) + "\n");
+  fmt::print("{}", tables.markdown);
+  if (!arguments.json.empty()) write_file_atomically(arguments.json, tables.json + "\n");
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const s
       WeightSource source =
           open_weights(path, run);  // a configuration that a measurement resolves for itself
       PluginHost host = run.plugin_host();
-      measurements.push_back(probe::measure(source.loaded, host, source.origin, source.load,
-                                            probe::find_precision(name), options));
+      measurements.push_back(probe::measure(source.loaded, host, source.origin, source.load, name, options));
       measurements.back().setting = setting;
     }
   };
@@ -55,7 +54,7 @@ std::vector<probe::Measurement> measure(const ProbeArguments& arguments, const s
 void run(const ProbeArguments& arguments) {
   require_one_process("probe logits");
   const StopSignals signals;
-  for (const std::string& name : arguments.precisions) probe::find_precision(name);
+  for (const std::string& name : arguments.precisions) probe::require_precision(name);
   if (!arguments.json.empty() && arguments.paths.size() > 1) {
     throw config_error("--json takes the figures of one run; probe each of the {} runs by itself.",
                        arguments.paths.size());

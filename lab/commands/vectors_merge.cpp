@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <ranges>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
@@ -66,18 +67,13 @@ void run(const MergeArguments& arguments) {
   const Model base = open_model(arguments.base);
   std::deque<TaskVectors> packed;
   const std::vector<Model> models = open_models(arguments.sources, base, packed);
-  std::vector<std::string> names;
-  for (const Model& model : models) names.push_back(model.name);
   const std::string trim =
       options.method == MergeMethod::ties ? fmt::format(", keep {}", options.keep) : std::string();
-  const std::string how =
-      fmt::format("merged by {}, scale {}{}, of {} models on the base {}: {}", arguments.method,
-                  options.scale, trim, models.size(), base.name, fmt::join(names, ", "));
+  const std::string how = fmt::format("merged by {}, scale {}{}, of {} models on the base {}: {}",
+                                      arguments.method, options.scale, trim, models.size(), base.name,
+                                      fmt::join(models | std::views::transform(&Model::name), ", "));
   auto metadata = metadata_of_merged(base, models, how);
-  std::vector<std::vector<float>> values(base.parameters.size());
-  merge(base, models, options,
-        [&](std::size_t index, std::vector<float> merged) { values[index] = std::move(merged); });
-  save_model(arguments.output, base.parameters, std::move(values), std::move(metadata));
+  save_model(arguments.output, base.parameters, merge(base, models, options), std::move(metadata));
   fmt::print("{}: {}\n", printable(arguments.output), printable(how));
 }
 

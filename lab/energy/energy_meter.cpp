@@ -5,8 +5,17 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/json_file.h"
+#include "framework/core/printable.h"
 
 namespace mulligan::energy {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<double> Reading::joules() const {
+  if (!cpu_joules && !gpu_joules) return {};
+  return cpu_joules.value_or(0) + gpu_joules.value_or(0);
+}
 
 Meter::Meter(std::vector<Counters> counters) {
   for (Counters& kind : counters) {
@@ -24,9 +33,7 @@ void Meter::read(bool count) {
       if (count) one.joules += now - one.last;
       one.last = now;
     } catch (const Error& error) {
-      std::string reason = error.what();
-      if (reason.ends_with('.')) reason.pop_back();
-      absent_.push_back(std::move(reason));
+      absent_.push_back(without_full_stop(error.what()));
       failed.push_back(one.counter->part());
     }
   }
@@ -55,49 +62,47 @@ Reading Meter::reading() const {
   for (const Counted& one : counted_) {
     const bool gpu = one.counter->part() == Part::gpu;
     result.counters.push_back(one.counter->name());
-    (gpu ? result.gpu_joules : result.cpu_joules) += one.joules;
-    (gpu ? result.gpus : result.cpus) = true;
+    std::optional<double>& sum = gpu ? result.gpu_joules : result.cpu_joules;
+    sum = sum.value_or(0) + one.joules;
   }
   return result;
 }
 
 Reading total(const std::vector<RankReading>& ranks) {
   Reading all;
-  all.cpus = all.gpus = !ranks.empty();
+  if (!ranks.empty()) all.cpu_joules = all.gpu_joules = 0;
+  const auto add = [](std::optional<double>& sum, const std::optional<double>& own) {
+    sum = sum && own ? std::optional(*sum + *own) : std::nullopt;
+  };
   for (const RankReading& rank : ranks) {
     const Reading& own = rank.reading;
-    all.gpus = all.gpus && own.gpus;
-    all.gpu_joules += own.gpu_joules;
-    if (rank.counts_cpus) {
-      all.cpus = all.cpus && own.cpus;
-      all.cpu_joules += own.cpu_joules;
-    }
+    add(all.gpu_joules, own.gpu_joules);
+    if (rank.counts_cpus) add(all.cpu_joules, own.cpu_joules);
     for (const std::string& why : own.absent) {
       const bool others = !rank.counts_cpus && why.starts_with("CPUs:");
       if (!others && std::ranges::find(all.absent, why) == all.absent.end()) all.absent.push_back(why);
     }
     all.counters.insert(all.counters.end(), own.counters.begin(), own.counters.end());
   }
-  if (!all.gpus) all.gpu_joules = 0;
-  if (!all.cpus) all.cpu_joules = 0;
   return all;
 }
 
 std::string to_text(const RankReading& rank) {
   const Reading& own = rank.reading;
-  return nlohmann::json{
-      {"counters", own.counters},       {"absent", own.absent}, {"cpu_joules", own.cpu_joules},
-      {"gpu_joules", own.gpu_joules},   {"cpus", own.cpus},     {"gpus", own.gpus},
-      {"counts_cpus", rank.counts_cpus}}
+  return Json{{"counters", own.counters},
+              {"absent", own.absent},
+              {"cpu_joules", value_or_null<Json>(own.cpu_joules)},
+              {"gpu_joules", value_or_null<Json>(own.gpu_joules)},
+              {"counts_cpus", rank.counts_cpus}}
       .dump();
 }
 
 RankReading rank_reading_of(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
+  const Json json = Json::parse(text);
   RankReading rank;
   rank.counts_cpus = json.at("counts_cpus");
-  rank.reading = {json.at("counters"),   json.at("absent"), json.at("cpu_joules"),
-                  json.at("gpu_joules"), json.at("cpus"),   json.at("gpus")};
+  rank.reading = {json.at("counters"), json.at("absent"), number_or_null(json.at("cpu_joules")),
+                  number_or_null(json.at("gpu_joules"))};
   return rank;
 }
 
@@ -135,14 +140,14 @@ void EnergyObserver::at_end(const ObservedRun& run) {
 
 // A figure that was not measured is null, with the reasons in "absent".
 void EnergyObserver::add_to_result(nlohmann::ordered_json& result) const {
-  using Json = nlohmann::ordered_json;
   if (!total_) return;
-  const auto figure = [](bool measured, double value) { return measured ? Json(value) : Json(); };
-  result["energy"] = {{"joules", figure(total_->measured(), total_->joules())},
-                      {"joules_per_token", figure(total_->measured() && tokens_ > 0,
-                                                  total_->joules() / static_cast<double>(tokens_))},
-                      {"processor_joules", figure(total_->cpus, total_->cpu_joules)},
-                      {"gpu_joules", figure(total_->gpus, total_->gpu_joules)},
+  const std::optional<double> joules = total_->joules();
+  std::optional<double> per_token;
+  if (joules && tokens_ > 0) per_token = *joules / static_cast<double>(tokens_);
+  result["energy"] = {{"joules", value_or_null<Json>(joules)},
+                      {"joules_per_token", value_or_null<Json>(per_token)},
+                      {"processor_joules", value_or_null<Json>(total_->cpu_joules)},
+                      {"gpu_joules", value_or_null<Json>(total_->gpu_joules)},
                       {"tokens", tokens_},
                       {"counters", total_->counters},
                       {"absent", total_->absent}};

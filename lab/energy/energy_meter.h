@@ -49,10 +49,8 @@ std::uint64_t wrapped_difference(std::uint64_t before, std::uint64_t now, std::u
 struct Reading {
   std::vector<std::string> counters;  // by name
   std::vector<std::string> absent;    // why others are not there, sentences without full stop
-  double cpu_joules = 0, gpu_joules = 0;
-  bool cpus = false, gpus = false;  // whether there is such a figure
-  bool measured() const { return cpus || gpus; }
-  double joules() const { return cpu_joules + gpu_joules; }
+  std::optional<double> cpu_joules, gpu_joules;
+  std::optional<double> joules() const;  // of both; absent where neither is there
 };
 
 class Meter {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "lab/energy/energy_meter.h"
 
 namespace mulligan::energy {
@@ -84,9 +85,7 @@ Counters gpu_counters() {
   try {
     gpu->read_joules();
   } catch (const Error& error) {
-    std::string reason = error.what();
-    reason.pop_back();
-    return absent(reason);
+    return absent(without_full_stop(error.what()));
   }
   Counters found;
   found.counters.push_back(std::move(gpu));

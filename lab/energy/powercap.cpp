@@ -1,10 +1,11 @@
 // Linux's powercap: /sys/class/powercap/ZONE/{name,energy_uj,max_energy_range_uj}, energy in microjoules since
 // boot, back to 0 after max_energy_range_uj (minutes to hours).
 #include <algorithm>
-#include <charconv>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
+#include "framework/core/printable.h"
 #include "lab/energy/energy_meter.h"
 
 namespace mulligan::energy {
@@ -20,11 +21,10 @@ std::string line_of(const fs::path& file) {
 
 std::uint64_t number_of(const fs::path& file) {
   const std::string text = line_of(file);
-  std::uint64_t value = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size())
+  const auto microjoules = parse_number<std::uint64_t>(text);
+  if (!microjoules)
     throw run_error("'{}' holds '{}', which is not a number of microjoules.", file.string(), text);
-  return value;
+  return *microjoules;
 }
 
 class Zone : public Counter {
@@ -76,9 +76,7 @@ Counters cpu_counters(const fs::path& root) {
       if (name.starts_with("package") || name == "dram")
         found.counters.push_back(std::make_unique<Zone>(folder, name));
     } catch (const Error& error) {
-      std::string reason = error.what();
-      if (reason.ends_with('.')) reason.pop_back();
-      found.absent.push_back("CPUs: " + reason);
+      found.absent.push_back("CPUs: " + without_full_stop(error.what()));
       found.counters.clear();
       return found;
     }

@@ -40,10 +40,9 @@ class Members {
   Members(LoadedModel& model, const ModelConfig& config, const Ensemble& plugin, std::uint64_t seed,
           int threads);
 
-  // Each turns the model into the named one, including copies in the compute dtype. Throws run_error if the plugin writes a
-  // value that is not finite.
+  // Each turns the model into the named one, including copies in the compute dtype; `member` may be MLG_ENSEMBLE_REFERENCE.
+  // Throws run_error if the plugin writes a value that is not finite.
   void make_centre();
-  void make_reference() { make(MLG_ENSEMBLE_REFERENCE); }
   void make(std::int64_t member);
 
  private:

@@ -7,7 +7,6 @@
 #include "framework/core/parallel.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
-#include "framework/eval/evaluate.h"
 #include "framework/eval/evaluator.h"
 #include "framework/report/run_log.h"
 #include "framework/run/evaluate_loaded.h"
@@ -114,7 +113,7 @@ Tally score_all(Evaluator& evaluator, const ValidationSet& validation, Members& 
     const std::size_t until = from.row + stretches.rows_per_stretch;
     members.make_centre();
     position = single(from, until, validation.counter(), "the model", tally.centre);
-    members.make_reference();
+    members.make(MLG_ENSEMBLE_REFERENCE);
     single(from, until, nullptr, "the reference", tally.reference);
     for (std::int64_t member = 0; member < options.members; ++member) {
       members.make(member);
@@ -147,15 +146,6 @@ void fill(EnsembleScore& score, const Tally& tally) {
       static_cast<double>(tally.members.disagreements) / tokens / static_cast<double>(score.members);
 }
 
-ValidationSet validation_of(const RunConfig& config, const WeightOrigin& origin, const ScoreOptions& options,
-                            RunLog& log) {
-  ValidationSet validation = scored_validation(config, log);
-  for (const std::string& note : require_data_of(origin, validation.data, config.data)) log.line(note);
-  const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
-  if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
-  return validation;
-}
-
 std::string settings_text(const PluginConfig& config) {
   std::string text;
   for (const Setting& setting : config.settings().all())
@@ -163,12 +153,7 @@ std::string settings_text(const PluginConfig& config) {
   return text;
 }
 
-}  // namespace
-
-double EnsembleScore::bpb(double loss_nats) const {
-  return bits_per_byte(loss_nats * static_cast<double>(tokens), bytes);
-}
-
+// Under strict rules the bytes of all members count.
 void require_counted(const RunConfig& config, const MemberBytes& stored) {
   if (config.ledger.rules != LedgerRules::strict) return;
   const EnsembleOptions& options = config.ensemble->options;
@@ -185,6 +170,12 @@ void require_counted(const RunConfig& config, const MemberBytes& stored) {
       "ledger.rules = \"strict\": {} members take {} bytes, stored, "
       "more than ledger.artifact_bytes = {}; take fewer members or bits.",
       options.members, grouped(static_cast<std::int64_t>(bytes)), grouped(config.ledger.artifact_bytes));
+}
+
+}  // namespace
+
+double EnsembleScore::bpb(double loss_nats) const {
+  return bits_per_byte(loss_nats * static_cast<double>(tokens), bytes);
 }
 
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
@@ -206,7 +197,9 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   score.seed = config.ensemble->options.seed;
   score.stored = member_bytes(plugin, model.layouts(), config.model);
   require_counted(config, score.stored);
-  ValidationSet validation = validation_of(config, origin, options, log);
+  ValidationSet validation = open_validation(config, origin, log);
+  const auto wanted = static_cast<std::size_t>(options.tokens) + 1;
+  if (validation.tokens.size() > wanted) validation.tokens.resize(wanted);
 
   BoundEvaluator scoring(model.store(), config.model, model.layouts(),
                          {config.eval, scored_order(config.model), validation.segment_start(), true});

@@ -45,9 +45,6 @@ struct EnsembleScore {
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                              const WeightLoader& load, const ScoreOptions& options = {});
 
-// Throws config_error under strict rules, like score_ensemble.
-void require_counted(const RunConfig& config, const MemberBytes& stored);
-
 // Lists the model, the reference, the members' mean with its standard deviation, and the ensemble: nats per token, bits per
 // byte, accuracy, ECE and stored bytes. Then ambiguity, disagreement and memory follow.
 std::string ensemble_text(const EnsembleScore& score);

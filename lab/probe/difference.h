@@ -25,15 +25,9 @@ struct ProbeOptions : ConsoleOptions {
   bool first_batch_alone = false;                     // of the batch sizes, with the same sequences
 };
 
-// The storage of the weights and the compute dtype: "fp32", "bf16", "fp16", "layercast-bf16", "layercast-fp16".
-struct ProbePrecision {
-  std::string name;
-  Precision compute = Precision::fp32;
-  LayerCast layercast = LayerCast::off;
-};
-const std::vector<ProbePrecision>& probe_precisions();
-// Throws config_error for another word; the message lists these.
-const ProbePrecision& find_precision(const std::string& name);
+// The storage of the weights and the compute dtype: "fp32", "bf16", "fp16", "layercast-bf16", "layercast-fp16". Throws
+// config_error for another word; the message lists these.
+void require_precision(const std::string& name);
 
 // Of one batch size.
 struct BatchMeasurement {
@@ -60,7 +54,7 @@ struct Measurement {
 // together. `loaded` is scored in `precision`, not in that of its last phase. Throws config_error, data_error (a validation set
 // that is too short), run_error (logits that are not finite).
 Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                    const WeightLoader& load, const ProbePrecision& precision, const ProbeOptions& options);
+                    const WeightLoader& load, const std::string& precision, const ProbeOptions& options);
 
 struct LogitDifference {
   // The largest |difference| of two logits divided by the root of the mean square of the reference's logits.

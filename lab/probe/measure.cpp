@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "framework/core/error.h"
@@ -148,29 +149,33 @@ void check(const ProbeOptions& options) {
   }
 }
 
-}  // namespace
-
-const std::vector<ProbePrecision>& probe_precisions() {
-  static const std::vector<ProbePrecision> precisions = {
-      {"fp32", Precision::fp32, LayerCast::off},
-      {"bf16", Precision::bf16, LayerCast::off},
-      {"fp16", Precision::fp16, LayerCast::off},
-      {"layercast-bf16", Precision::fp32, LayerCast::bf16},
-      {"layercast-fp16", Precision::fp32, LayerCast::fp16},
-  };
-  return precisions;
-}
+struct ProbePrecision {
+  const char* name;
+  Precision compute;
+  LayerCast layercast;
+};
+constexpr ProbePrecision precisions[] = {{"fp32", Precision::fp32, LayerCast::off},
+                                         {"bf16", Precision::bf16, LayerCast::off},
+                                         {"fp16", Precision::fp16, LayerCast::off},
+                                         {"layercast-bf16", Precision::fp32, LayerCast::bf16},
+                                         {"layercast-fp16", Precision::fp32, LayerCast::fp16}};
 
 const ProbePrecision& find_precision(const std::string& name) {
-  const auto found = std::ranges::find(probe_precisions(), name, &ProbePrecision::name);
-  if (found != probe_precisions().end()) return *found;
-  std::vector<std::string> names;
-  for (const ProbePrecision& precision : probe_precisions()) names.push_back(precision.name);
-  throw config_error("there is no precision '{}'; there are {}.", name, fmt::join(names, ", "));
+  const auto* found = std::ranges::find(precisions, name, &ProbePrecision::name);
+  if (found != std::end(precisions)) return *found;
+  throw config_error("there is no precision '{}'; there are {}.", name,
+                     fmt::join(precisions | std::views::transform(&ProbePrecision::name), ", "));
+}
+
+}  // namespace
+
+void require_precision(const std::string& name) {
+  find_precision(name);
 }
 
 Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
-                    const WeightLoader& load, const ProbePrecision& precision, const ProbeOptions& options) {
+                    const WeightLoader& load, const std::string& name, const ProbeOptions& options) {
+  const ProbePrecision& precision = find_precision(name);
   check(options);
   loaded.config.phases.back().compute_dtype = precision.compute;
   loaded.config.phases.back().layercast = precision.layercast;
@@ -188,19 +193,18 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
       stretches(validation.tokens, static_cast<std::size_t>(most), static_cast<std::size_t>(options.length));
 
   Measurement result;
-  result.precision = precision.name;
+  result.precision = name;
   result.device = backend.info().description;
   result.vocabulary = config.model.vocabulary;
   LoadedModel model(backend, config, LoadedModel::Masters::scored);
   model.load(load);
   count_weights(model, result);
-  log.print("{} on {}: weights of {} bytes", precision.name, result.device, result.weight_bytes);
+  log.print("{} on {}: weights of {} bytes", name, result.device, result.weight_bytes);
   std::int64_t steps = 0;
   std::vector<std::int64_t> batches = options.batches;
   if (options.first_batch_alone) batches.resize(1);
   for (const std::int64_t batch : batches) steps += (options.sequences + batch - 1) / batch * options.tokens;
-  Progress progress(
-      &log, {.what = "probing " + precision.name, .unit = "passes", .total = static_cast<double>(steps)});
+  Progress progress(&log, {.what = "probing " + name, .unit = "passes", .total = static_cast<double>(steps)});
   for (const std::int64_t batch : batches) {
     BatchMeasurement& measured = result.batches.emplace_back();
     measured.batch = batch;

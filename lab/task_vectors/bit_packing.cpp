@@ -6,55 +6,24 @@
 #include <stdexcept>
 
 namespace mulligan::task_vectors {
-namespace {
-
-void require_bits(int bits) {
-  if (bits < fewest_bits || bits > most_bits) throw std::logic_error("packed codes have 2 to 8 bits");
-}
-
-}  // namespace
-
-std::size_t packed_bytes(std::size_t count, int bits) {
-  require_bits(bits);
-  // Whole groups of eight codes are `bits` bytes; count * bits might overflow.
-  const auto width = static_cast<std::size_t>(bits);
-  return count / 8 * width + (count % 8 * width + 7) / 8;
-}
 
 std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits) {
-  std::vector<std::byte> packed(packed_bytes(codes.size(), bits));
-  const auto width = static_cast<unsigned>(bits);
-  unsigned pending = 0, held = 0;  // bits that do not fill a byte yet
-  std::size_t at = 0;
-  for (const std::uint8_t code : codes) {
-    if (code >> width != 0) throw std::logic_error("a code does not fit its bits");
-    pending |= static_cast<unsigned>(code) << held;
-    held += width;
-    if (held >= 8) {
-      packed[at++] = static_cast<std::byte>(pending & 0xFFU);
-      pending >>= 8;
-      held -= 8;
-    }
-  }
-  if (held > 0) packed[at] = static_cast<std::byte>(pending);
-  return packed;
+  if (bits < fewest_bits || bits > most_bits) throw std::logic_error("packed codes have 2 to 8 bits");
+  if (std::ranges::any_of(codes, [bits](std::uint8_t code) { return code >> bits != 0; }))
+    throw std::logic_error("a code does not fit its bits");
+  const std::string packed =
+      pack_integers({reinterpret_cast<const std::int8_t*>(codes.data()), codes.size()}, bits);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(packed));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::size_t count, int bits) {
-  if (packed.size() != packed_bytes(count, bits)) throw std::logic_error("packed codes of another length");
-  const auto width = static_cast<unsigned>(bits);
-  std::vector<std::uint8_t> codes(count);
-  unsigned pending = 0, held = 0;
-  std::size_t at = 0;
-  for (std::uint8_t& code : codes) {
-    if (held < width) {
-      pending |= static_cast<unsigned>(packed[at++]) << held;
-      held += 8;
-    }
-    code = static_cast<std::uint8_t>(pending & ((1U << width) - 1));
-    pending >>= width;
-    held -= width;
-  }
+  const std::string_view bytes(reinterpret_cast<const char*>(packed.data()), packed.size());
+  const unsigned mask = (1U << bits) - 1U;
+  std::vector<std::uint8_t> codes;
+  codes.reserve(count);
+  for (const std::int8_t code : unpack_integers(bytes, count, bits))
+    codes.push_back(static_cast<std::uint8_t>(static_cast<unsigned>(code) & mask));
   return codes;
 }
 

@@ -1,7 +1,4 @@
-// Codes of 2 to 8 bits side by side in bytes, without padding between them.
-//
-// Code i occupies the bits i * bits to (i + 1) * bits - 1 of the stream; bit b of the stream is bit b % 8 of
-// byte b / 8 (little-endian). Bits after the last code are zero.
+// Codes of 2 to 8 bits side by side in bytes, as pack_integers lays them out, but without a sign.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "framework/artifact/byte_layout.h"
+
 namespace mulligan::task_vectors {
 
 inline constexpr int fewest_bits = 2, most_bits = 8;
 
-// ceil(count * bits / 8).
-std::size_t packed_bytes(std::size_t count, int bits);
-
 // Codes must be below 2^bits, and bits within 2 to 8 (std::logic_error).
 std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits);
 
-// The first `count` codes of `packed`, which must have packed_bytes(count, bits) bytes (std::logic_error).
+// The `count` codes of `packed`, which must have packed_bytes(count, bits) bytes (std::runtime_error).
 std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::size_t count, int bits);
 
 // Whether the bits after the last code are zero, as after pack_codes.

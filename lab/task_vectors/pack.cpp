@@ -178,14 +178,15 @@ class Ties {
 
 }  // namespace
 
-void merge(const Model& base, const std::vector<Model>& models, const MergeOptions& options,
-           const std::function<void(std::size_t index, std::vector<float> values)>& take) {
+std::vector<std::vector<float>> merge(const Model& base, const std::vector<Model>& models,
+                                      const MergeOptions& options) {
   check(base, models, options);
   const bool by_ties = options.method == MergeMethod::ties;
   std::optional<Ties> ties;
   if (by_ties) ties.emplace(base, models, options.keep);
   const double share =
       options.method == MergeMethod::average ? 1.0 / static_cast<double>(models.size()) : 1.0;
+  std::vector<std::vector<float>> merged;
   for (std::size_t index = 0; index < base.parameters.size(); ++index) {
     std::vector<float> values = base.values(index);
     const Differences tau = differences(values, models, index);
@@ -202,8 +203,9 @@ void merge(const Model& base, const std::vector<Model>& models, const MergeOptio
                          options.scale, base.parameters[index].name, values[i], i);
       }
     }
-    take(index, std::move(values));
+    merged.push_back(std::move(values));
   }
+  return merged;
 }
 
 }  // namespace mulligan::task_vectors

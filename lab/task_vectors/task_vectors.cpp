@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 #include "framework/core/error.h"
 #include "framework/core/sha256.h"
@@ -30,10 +31,11 @@ std::size_t TaskVectors::elements() const {
 std::size_t TaskVectors::index_of(const std::string& task) const {
   const auto found = std::ranges::find(tasks, task, &Task::name);
   if (found != tasks.end()) return static_cast<std::size_t>(found - tasks.begin());
-  std::vector<std::string> names;
-  for (const Task& each : tasks) names.push_back(each.name);
-  throw config_error("there is no task '{}'; there are: {}.", task, fmt::join(names, ", "));
+  throw config_error("there is no task '{}'; there are: {}.", task,
+                     fmt::join(tasks | std::views::transform(&Task::name), ", "));
 }
+
+namespace {
 
 void require_base(const TaskVectors& vectors, const std::string& source, const Model& base) {
   if (base.sha256 == vectors.base_sha256) return;
@@ -42,6 +44,8 @@ void require_base(const TaskVectors& vectors, const std::string& source, const M
       "base.",
       source, vectors.base_name, short_digest(vectors.base_sha256), base.source, short_digest(base.sha256));
 }
+
+}  // namespace
 
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task) {
   require_base(vectors, source, base);

@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -51,12 +50,9 @@ struct TaskVectors {
   std::size_t index_of(const std::string& task) const;
 };
 
-// Throws data_error that names both digests, unless `base` is the model that `vectors` were made with.
-void require_base(const TaskVectors& vectors, const std::string& source, const Model& base);
-
 // The weights of a task, parameter by parameter: theta_base, plus the mean if there is one, plus the task's own part. Each sum
-// is rounded to f32 (add_codes). `vectors` must outlive the model. Throws
-// data_error for another base, or if a sum is not finite.
+// is rounded to f32 (add_codes). `vectors` must outlive the model. Throws data_error for another base than that of
+// `vectors`, with both digests, or if a sum is not finite.
 Model unpacked(const TaskVectors& vectors, const std::string& source, const Model& base, std::size_t task);
 
 struct PackOptions {
@@ -86,10 +82,10 @@ struct MergeOptions {
   double keep = 0.2;  // of ties, above 0 to 1
 };
 
-// The merged weights, parameter by parameter in the base's order. Throws config_error for options outside of their range or no
+// The merged weights by parameter, in the base's order. Throws config_error for options outside of their range or no
 // models. Throws data_error if a model has other parameters than the base, or the result is not finite. Reads each model once,
-// `ties` three times. Memory is one parameter of all models; `ties` also needs the magnitudes of one model.
-void merge(const Model& base, const std::vector<Model>& models, const MergeOptions& options,
-           const std::function<void(std::size_t index, std::vector<float> values)>& take);
+// `ties` three times. Memory is the result and one parameter of all models; `ties` also needs the magnitudes of one model.
+std::vector<std::vector<float>> merge(const Model& base, const std::vector<Model>& models,
+                                      const MergeOptions& options);
 
 }  // namespace mulligan::task_vectors

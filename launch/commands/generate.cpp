@@ -13,6 +13,7 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_generate.h"
 #include "launch/commands/run_options.h"
+#include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
 
 namespace mulligan {
@@ -33,24 +34,22 @@ void write(std::string_view unsafe_text) {
 }
 
 // The run whose weights or artifact write the text.
-std::filesystem::path run_directory(const std::string& path) {
-  const std::filesystem::path given(path);
-  const std::filesystem::path folder = std::filesystem::is_directory(given) ? given : given.parent_path();
-  if (std::filesystem::exists(RunFiles{folder}.metrics())) return folder;
+std::filesystem::path require_run_directory(const std::string& path) {
+  if (const auto run = run_directory_of(path); !run.empty()) return run;
   throw config_error("--keep keeps the text in a run directory, and '{}' is not of one; leave it out.", path);
 }
 
 void keep(const GenerateArguments& arguments, const std::string& text, const GenerateResult& result) {
   const GenerateOptions& options = arguments.generate.generate;
   add_sample(
-      RunFiles{run_directory(arguments.path)}.samples(),
+      RunFiles{require_run_directory(arguments.path)}.samples(),
       {arguments.path, arguments.generate.prompt, text, static_cast<std::int64_t>(result.tokens.size()),
        options.sampling.temperature, static_cast<std::uint64_t>(options.sampling.seed)});
 }
 
 void run(const GenerateArguments& arguments) {
   require_one_process("generate");
-  if (arguments.keep) static_cast<void>(run_directory(arguments.path));
+  if (arguments.keep) static_cast<void>(require_run_directory(arguments.path));
   WeightSource source = open_weights(arguments.path, arguments.run);
   GenerateRunOptions options = arguments.generate;
   options.console = stderr;  // the text alone goes to stdout

@@ -13,6 +13,7 @@
 #include "launch/commands/commands.h"
 #include "launch/launcher/guard.h"
 #include "launch/launcher/launch_plan.h"
+#include "launch/parse_sentence.h"
 
 namespace mulligan {
 namespace {
@@ -29,9 +30,7 @@ void require_command(const std::string& first, const CLI::App& app) {
     throw config_error("'{}' cannot be started: {}; name a program, or a command of mulligan.", first,
                        std::strerror(errno));
   }
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
+  const std::vector<std::string> names = command_names(app);
   if (std::ranges::find(names, first) != names.end()) return;
   const std::string nearest = nearest_name(first, names);
   throw config_error("'{}' is not a command of mulligan{}; another program is named by a path, such as ./{}.",

@@ -11,6 +11,7 @@
 #include "framework/run/run_plugins.h"
 #include "framework/run/run_ranks.h"
 #include "launch/commands/commands.h"
+#include "launch/parse_sentence.h"
 
 namespace mulligan {
 
@@ -71,11 +72,8 @@ void require_one_process(const char* command) {
 
 void require_command(const CLI::App& parent) {
   if (!parent.get_subcommands().empty()) return;
-  std::vector<std::string> names;
-  for (const CLI::App* command : parent.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  throw config_error("name a command after '{}': {}.", parent.get_name(), fmt::join(names, ", "));
+  throw config_error("name a command after '{}': {}.", parent.get_name(),
+                     fmt::join(command_names(parent), ", "));
 }
 
 void tell_notes(const LoadedConfig& loaded) {

@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -18,6 +17,7 @@
 #include <map>
 
 #include "framework/core/error.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/shell.h"
 #include "framework/core/temporary_path.h"
 #include "framework/ranks/control_messages.h"
@@ -30,9 +30,8 @@ namespace fs = std::filesystem;
 
 // The whole of `text` as a number of at least `least`; -1 for anything else.
 int number_in(std::string_view text, int least) {
-  int value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && value >= least ? value : -1;
+  const int value = parse_number<int>(text).value_or(-1);
+  return value >= least ? value : -1;
 }
 
 // 7 of a file "node7" whose name starts with "node"; -1 for other names.

@@ -23,6 +23,7 @@
 #include "framework/artifact/role_streams.h"
 #include "framework/core/child_process.h"
 #include "framework/core/file.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan {
 namespace {
@@ -59,14 +60,12 @@ double entropy_bytes(const Group& group) {
 }
 
 std::string zpaq(const std::string& bytes) {
-  std::string folder = "/tmp/mulligan_codes.XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) return {};
-  const std::filesystem::path in = std::filesystem::path(folder) / "codes", out = in.string() + ".lrz";
+  const test_support::ScratchFolder folder;
+  const std::filesystem::path in = folder / "codes", out = in.string() + ".lrz";
   write_file_atomically(in, bytes);
   std::string packed;
   if (run_program({"lrzip", "-z", "-L", "9", "-Q", "-o", out.string(), in.string()}, {}) == 0)
     packed = read_file(out);
-  std::filesystem::remove_all(folder);
   return packed;
 }
 

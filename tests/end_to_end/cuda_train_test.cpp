@@ -11,7 +11,6 @@
 #include "tests/support/sentence.h"
 #include "tests/support/test_device.h"
 #include "tools/cost/dry_run.h"
-#include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::cuda_train_test {
 namespace {

@@ -8,7 +8,6 @@
 #include <random>
 
 #include "tests/support/plugins.h"
-#include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::dry_run_test {
 namespace {

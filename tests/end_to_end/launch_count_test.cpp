@@ -55,13 +55,8 @@ std::map<PlaceOfCall, Seen> emulated(const std::string& dtype) {
   loaded.config.backend.keys.put("device", ConfigNode::make_leaf(ConfigValue(std::string("emulated")), {}));
   loaded.config.backend.keys.put("log_launches", ConfigNode::make_leaf(ConfigValue(true), {}));
   resolve_run_plugins(loaded, test_plugin_host());
-  const RunPlugins plugins = make_run_plugins(loaded, test_plugin_host());
-  const auto parameters = plan_parameters(loaded.config);
-  OptimizerGroups groups(loaded.config, plugins, parameters);
-  const auto alone = make_self_communicator();
-  TrainingEngine engine(loaded.config, {}, plugins, parameters, groups, *alone, 1);
-  SharedArena arena(*plugins.backend);
-  arena.bind(engine.programs(), engine.store());
+  OwnEngine own(loaded.config, {}, make_run_plugins(loaded, test_plugin_host()), 1);
+  TrainingEngine& engine = own.engine;
   engine.make_ready();
 
   const std::int64_t tokens = tokens_per_micro_batch(loaded.config.train);
@@ -76,7 +71,7 @@ std::map<PlaceOfCall, Seen> emulated(const std::string& dtype) {
   for (const Program* program : engine.programs()) {
     for (std::size_t call = 0; call < program->handles().size(); ++call) {
       seen = {};
-      plugins.backend->run(std::span(program->handles()).subspan(call, 1));
+      own.plugins.backend->run(std::span(program->handles()).subspan(call, 1));
       calls[{program->name(), call}] = seen;
     }
   }

@@ -5,7 +5,6 @@
 #include "tests/end_to_end/tiny_ttt.h"
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"
-#include "tools/cost/ttt_memory.h"
 
 namespace mulligan::end_to_end::memory_test {
 namespace {

@@ -10,7 +10,6 @@
 #include "framework/core/file.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
-#include "tools/commands/sweep_steps.h"
 
 namespace mulligan::end_to_end::sweep_test {
 namespace {
@@ -37,7 +36,7 @@ class SweepRun : public testing::Test {
     return tiny().folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   static SweepResult run(const Sweep& sweep, const Overrides& overrides = {}) {
-    return run_sweep(sweep, overrides, test_plugin_host(), sweep_steps(test_plugin_host()), {nullptr});
+    return run_sweep(sweep, overrides, test_plugin_host(), {}, {nullptr});
   }
   std::string refusal(const std::string& rows) {
     return refusal_of(ExitCode::bad_configuration, [&] { read_sweep(write(rows)); });

@@ -44,11 +44,6 @@ ComparedCall::ComparedCall(Backend& device, Backend& reference, Program& program
   place_arguments(memory);
 }
 
-double ComparedCall::attribute(const char* name) const {
-  const auto found = std::ranges::find(call_.attributes, name, &Attribute::name);
-  return found == call_.attributes.end() ? 0 : found->value;
-}
-
 void ComparedCall::place_arguments(const ProgramMemory& memory) {
   const Graph& graph = program_.graph();
   const std::vector<Access> access = CallAccess(device_).of(call_);
@@ -194,25 +189,25 @@ bool ComparedCall::judge_by_samples(CallReport& report) const {
   if (kernel == "matmul" || kernel == "matmul_add") {
     const bool adds = kernel == "matmul_add";
     const std::size_t c = adds ? 3 : 2;
-    const Agreement agreement =
-        sampled_matmul({before(0), before(1), before(2), after(c), attribute("transpose_a") != 0,
-                        attribute("transpose_b") != 0, attribute("alpha"), attribute("beta")});
+    const Agreement agreement = sampled_matmul(
+        {before(0), before(1), before(2), after(c), call_.attribute("transpose_a") != 0,
+         call_.attribute("transpose_b") != 0, call_.attribute("alpha"), call_.attribute("beta")});
     judge_argument(report, text(agreement), "c", agreement, c);
     return true;
   }
   if (kernel == "attention_fwd") {
     const ForwardAgreement agreement = sampled_forward(
-        {before(0), before(1), before(2), before(3), after(4), after(5), attribute("softmax_scale")});
+        {before(0), before(1), before(2), before(3), after(4), after(5), call_.attribute("softmax_scale")});
     judge_argument(report, text(agreement.o), "o", agreement.o, 4);
     judge_argument(report, text(agreement.o), "lse", agreement.lse, 5);
     return true;
   }
   if (kernel == "attention_bwd") {
     const auto added = [&](std::size_t argument, const char* name) {
-      return attribute(name) != 0 ? before(argument) : HostTensor{};
+      return call_.attribute(name) != 0 ? before(argument) : HostTensor{};
     };
     const BackwardAgreement agreement = sampled_backward(
-        {before(0), before(1), before(2), before(3), before(4), before(5), attribute("softmax_scale")},
+        {before(0), before(1), before(2), before(3), before(4), before(5), call_.attribute("softmax_scale")},
         {before(6), after(7), after(8), after(9), added(7, "accumulate_dq"), added(8, "accumulate_dk"),
          added(9, "accumulate_dv")});
     const std::string reference = text(agreement.dq);

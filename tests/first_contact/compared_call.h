@@ -63,7 +63,6 @@ class ComparedCall {
                       const Agreement& agreement, std::size_t argument) const;
   bool judge_by_samples(CallReport& report) const;
   void judge_by_reference(CallReport& report) const;
-  double attribute(const char* name) const;
 
   Backend &device_, &reference_;
   Program& program_;

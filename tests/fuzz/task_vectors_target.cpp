@@ -58,10 +58,7 @@ void task_vectors(std::string_view input) {
   std::vector<tv::Model> models;
   for (std::size_t task = 0; task < read->tasks.size(); ++task)
     models.push_back(tv::unpacked(*read, "fuzz", base, task));
-  unless_refused([&] {
-    tv::merge(base, models, {tv::MergeMethod::ties, 1, 0.5}, [](std::size_t, const std::vector<float>&) {});
-    return true;
-  });
+  unless_refused([&] { return tv::merge(base, models, {tv::MergeMethod::ties, 1, 0.5}); });
 }
 
 }  // namespace mulligan::fuzz

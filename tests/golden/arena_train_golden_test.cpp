@@ -2,7 +2,6 @@
 // done around the updates, the tail average and the score together.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <functional>
 
@@ -16,6 +15,7 @@
 #include "tests/golden/differences.h"
 #include "tests/support/long_tests.h"
 #include "tests/support/plugins.h"
+#include "tests/support/scratch_folder.h"
 
 namespace mulligan::arena_train_golden_test {
 namespace {
@@ -26,7 +26,6 @@ class ScriptRun {
   ScriptRun(const GoldenFixture& fixture, const std::string& script, const ScriptOptions& options)
       : fixture_(fixture),
         script_(script),
-        folder_(temporary()),
         loaded_(parse_run_config(config_of_script(fixture, script, options), script + ".toml",
                                  std::vector<std::string>{"init.from=" + initial_weights()})),
         plugins_((resolve_run_plugins(loaded_, test_plugin_host()),
@@ -49,7 +48,6 @@ class ScriptRun {
     how.group_spans = loaded_.config.train.micro_batches;
     rows_ = std::make_unique<Prefetcher>(std::make_unique<Loader>(how), 2);
   }
-  ~ScriptRun() { std::filesystem::remove_all(folder_); }
 
   void step() {
     const std::int64_t total = loaded_.config.train.steps;
@@ -71,11 +69,6 @@ class ScriptRun {
   }
 
  private:
-  static std::filesystem::path temporary() {
-    std::string name = (std::filesystem::temp_directory_path() / "mulligan_arena_train_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    return name;
-  }
   std::string initial_script() const {
     const nlohmann::json& same = fixture_.manifest().at("info").at("train.init_same_as");
     return same.contains(script_) ? same.at(script_).get<std::string>() : script_;
@@ -100,7 +93,7 @@ class ScriptRun {
 
   const GoldenFixture& fixture_;
   std::string script_;
-  std::filesystem::path folder_;
+  test_support::ScratchFolder folder_;
   LoadedConfig loaded_;
   RunPlugins plugins_;
   std::vector<PlannedParameter> parameters_;

@@ -195,8 +195,8 @@ TEST(PlantedFaults, AMeanOfMeans) {
   std::vector<float> losses(64 + 64 + 5, 2.0F);
   std::fill(losses.end() - 5, losses.end(), 8.0F);
   const double right = (128 * 2.0 + 5 * 8.0) / 133, wrong = (2.0 + 2.0 + 8.0) / 3;
-  EXPECT_EQ(check_mean({right, 133}, losses).verdict, CheckOutcome::pass);
-  const Finding found = check_mean({wrong, 133}, losses);
+  EXPECT_EQ(check_mean(right, 133, losses).verdict, CheckOutcome::pass);
+  const Finding found = check_mean(wrong, 133, losses);
   EXPECT_EQ(found.id, "D28");
   EXPECT_EQ(found.verdict, CheckOutcome::fail);
   EXPECT_TRUE(contains(found.message, "a mean of means"));

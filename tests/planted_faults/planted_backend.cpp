@@ -15,7 +15,6 @@ namespace {
 
 namespace sdk = mulligan::sdk;
 using planted::Bound;
-using planted::Fault;
 using planted::Wrong;
 
 struct Config {
@@ -40,8 +39,7 @@ class Planted final : public sdk::Backend {
       sdk::key("vocabulary", &Config::vocabulary, "tokens of the model, by which its head is known"),
       sdk::key("threads", &Config::threads, "threads of the cpu backend")};
 
-  explicit Planted(const Config& config)
-      : fault_(planted::fault_of(config.fault)), vocabulary_(config.vocabulary) {
+  explicit Planted(const Config& config) : fault_(config.fault), vocabulary_(config.vocabulary) {
     void* library = dlopen(MULLIGAN_CPU_BACKEND, RTLD_NOW | RTLD_LOCAL);
     if (!library) throw sdk::Error(dlerror());
     const auto plugin = reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"));
@@ -70,7 +68,7 @@ class Planted final : public sdk::Backend {
   void upload(void* device, const void* host, std::size_t bytes) override;
   void download(void* host, const void* device, std::size_t bytes) override {
     sdk::check(table_->download(self_, host, device, bytes));
-    if (fault_ == Fault::forgets && bytes >= 4096)
+    if (fault_ == "forgets" && bytes >= 4096)
       static_cast<unsigned char*>(host)[bytes / 2] ^= static_cast<unsigned char>(++downloads_);
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
@@ -129,7 +127,7 @@ class Planted final : public sdk::Backend {
   void change_attributes(Bound& call);
   void plant(Prepared& own);
 
-  Fault fault_;
+  std::string fault_;
   int vocabulary_;
   const mlg_backend_table* table_ = nullptr;
   void* self_ = nullptr;
@@ -152,13 +150,13 @@ void Planted::upload(void* device, const void* host, std::size_t bytes) {
       std::all_of(ids, ids + count, [&](std::int32_t id) { return id >= 0 && id < vocabulary_; });
   const bool targets = looks_like_ids && last_upload_.size() == bytes;
   std::vector<unsigned char> original = changed;
-  if (targets && fault_ == Fault::labels_are_inputs) changed = last_upload_;
-  if (targets && fault_ == Fault::shuffled_targets) std::reverse(ids, ids + count);
-  if (fault_ == Fault::bf16_as_f16 && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
+  if (targets && fault_ == "labels_are_inputs") changed = last_upload_;
+  if (targets && fault_ == "shuffled_targets") std::reverse(ids, ids + count);
+  if (fault_ == "bf16_as_f16" && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
     std::transform(floats, floats + count, floats, planted::bf16_bits_as_f16);
-  if (fault_ == Fault::nans && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
+  if (fault_ == "nans" && !looks_like_ids && bytes % 4 == 0 && count >= 8192)
     floats[count / 3] = std::nanf("");
-  if (fault_ == Fault::mistakes && !looks_like_ids && bytes >= 4096) changed[bytes / 2] ^= 1;
+  if (fault_ == "mistakes" && !looks_like_ids && bytes >= 4096) changed[bytes / 2] ^= 1;
   last_upload_ = targets || !looks_like_ids ? std::vector<unsigned char>() : std::move(original);
   sdk::check(table_->upload(self_, device, changed.data(), bytes));
 }
@@ -178,7 +176,7 @@ void* Planted::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   sdk::Call changed = call;
   changed.attributes = attributes.data();
   const mlg_error error = table_->prepare(self_, &changed, &own->real, &workspace_bytes);
-  if (error && fault_ != Fault::swallows) throw sdk::Error(error);
+  if (error && fault_ != "swallows") throw sdk::Error(error);
   if (error) own->real = nullptr;
   plant(*own);
   return own.release();
@@ -193,14 +191,14 @@ void Planted::change_attributes(Bound& call) {
   };
   if (call.kernel == "attention_fwd") {
     after_attention_ = true;
-    if (fault_ == Fault::unscaled_scores) set("softmax_scale", 1);
+    if (fault_ == "unscaled_scores") set("softmax_scale", 1);
     return;
   }
   if (call.kernel == "embedding_fwd") after_attention_ = false;  // another forward pass
   if (call.kernel != "matmul") return;
-  if (fault_ == Fault::unscaled_logits && is_head(call)) set("alpha", 8);
+  if (fault_ == "unscaled_logits" && is_head(call)) set("alpha", 8);
   const bool square = call.arguments[1].shape[0] == call.arguments[1].shape[1];
-  if (fault_ == Fault::transposed_o_proj && after_attention_ && square) set("transpose_b", 0);
+  if (fault_ == "transposed_o_proj" && after_attention_ && square) set("transpose_b", 0);
   after_attention_ = false;
 }
 
@@ -214,7 +212,6 @@ std::span<float> floats_of(const mlg_tensor& tensor) {
 // Faults that are another computation.
 void Planted::plant(Prepared& own) {
   const std::string& kernel = own.call.kernel;
-  const Fault fault = fault_;
   const auto after = [&](auto change) {
     own.wrong = [change](const Bound& call, const std::function<void()>& real) {
       real();
@@ -224,30 +221,30 @@ void Planted::plant(Prepared& own) {
   const auto copied_to = [](std::size_t result) {
     return [result](const Bound& call, const auto&) { planted::copied(call, result); };
   };
-  if ((fault == Fault::rope_pairs || fault == Fault::rope_head_0) &&
+  if ((fault_ == "rope_pairs" || fault_ == "rope_head_0") &&
       (kernel == "qk_norm_rope_fwd" || kernel == "qkv_split_norm_rope_fwd"))
-    after([fault](const Bound& call) { planted::wrong_rotation(call, fault); });
-  if ((fault == Fault::not_causal || fault == Fault::across_documents) && kernel == "attention_fwd")
-    after([fault](const Bound& call) { planted::wrong_attention(call, fault); });
-  if (fault == Fault::no_softcap && kernel == "softcap_fwd") own.wrong = copied_to(1);
-  if (fault == Fault::missing_bias && kernel == "row_bias_fwd") own.wrong = copied_to(2);
+    after([this](const Bound& call) { planted::wrong_rotation(call, fault_); });
+  if ((fault_ == "not_causal" || fault_ == "across_documents") && kernel == "attention_fwd")
+    after([this](const Bound& call) { planted::wrong_attention(call, fault_); });
+  if (fault_ == "no_softcap" && kernel == "softcap_fwd") own.wrong = copied_to(1);
+  if (fault_ == "missing_bias" && kernel == "row_bias_fwd") own.wrong = copied_to(2);
   if (kernel == "rms_norm_fwd" || kernel == "lane_mean_norm_fwd" || kernel == "weighted_rms_norm_fwd")
     norm_ = &own;
   if (is_head(own.call)) {
     head_ = &own;
-    if (fault == Fault::no_final_norm && norm_) {
+    if (fault_ == "no_final_norm" && norm_) {
       norm_->wrong = copied_to(norm_->call.kernel == "rms_norm_fwd" ? 1U : 2U);
       if (norm_->call.kernel == "lane_mean_norm_fwd")
         norm_->wrong = [](const Bound& call, const auto&) { planted::unnormed_lane_mean(call); };
     }
   }
-  if (kernel == "cross_entropy_fwd" && fault == Fault::stale_logits && head_) {
+  if (kernel == "cross_entropy_fwd" && fault_ == "stale_logits" && head_) {
     head_->wrong = [done = false](const Bound&, const std::function<void()>& real) mutable {
       if (!done) real();
       done = true;
     };
   }
-  if (kernel == "cross_entropy_fwd" && fault == Fault::unfinished_losses) {
+  if (kernel == "cross_entropy_fwd" && fault_ == "unfinished_losses") {
     own.wrong = [](const Bound& call, const std::function<void()>& real) {
       const std::span<float> losses = floats_of(call.arguments[2]), rest = losses.last(losses.size() / 4);
       const std::vector<float> before(rest.begin(), rest.end());
@@ -255,19 +252,19 @@ void Planted::plant(Prepared& own) {
       std::copy(before.begin(), before.end(), rest.begin());
     };
   }
-  if (kernel == "attention_bwd" && fault == Fault::short_gradients) {
+  if (kernel == "attention_bwd" && fault_ == "short_gradients") {
     after([](const Bound& call) {
       for (float& dq : floats_of(call.arguments[7])) dq *= 0.9F;
     });
   }
-  if (kernel == "matmul" && fault == Fault::no_two_alike) {
+  if (kernel == "matmul" && fault_ == "no_two_alike") {
     after([](const Bound& call) {
       static unsigned runs = 0;  // of all instances
       const std::span<float> c = floats_of(call.arguments[2]);
       if (!c.empty()) c[0] += 1e-6F * static_cast<float>(++runs % 1009);
     });
   }
-  if (kernel == "matmul" && fault == Fault::rounded_matmuls) {
+  if (kernel == "matmul" && fault_ == "rounded_matmuls") {
     after([](const Bound& call) {
       for (float& c : floats_of(call.arguments[2]))  // to the 10 bits of TF32
         c = std::bit_cast<float>(std::bit_cast<std::uint32_t>(c) & ~std::uint32_t{0x1FFF});

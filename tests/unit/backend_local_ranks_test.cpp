@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
@@ -118,10 +117,7 @@ class System {
     put("proc/self/mountinfo", mountinfo);
     put("proc/self/cgroup", groups);
   }
-  void put(const std::string& file, const std::string& text) const {
-    fs::create_directories((root() / file).parent_path());
-    std::ofstream(root() / file) << text;
-  }
+  void put(const std::string& file, const std::string& text) const { folder_.write(file, text); }
   fs::path root() const { return folder_.path(); }
   sdk::ControlGroupLimits limits() const { return sdk::control_group_limits(root().string()); }
   int quota() const { return cpu::thread_facts(root().string()).quota; }

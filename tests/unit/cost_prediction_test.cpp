@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/plugins.h"
-#include "tools/cost/call_prediction.h"
+#include "tools/cost/prediction.h"
 
 namespace mulligan::cost_prediction_test {
 namespace {

@@ -10,7 +10,7 @@
 #include "framework/data/masking.h"
 #include "framework/model/elements/masking/config.h"
 #include "tests/unit/data_support.h"
-#include "tools/doctor/loss_checks.h"
+#include "tools/doctor/model_checks.h"
 #include "tools/doctor/probe.h"
 
 namespace mulligan::data_masking_test {

@@ -11,10 +11,8 @@
 #include "framework/data/shard.h"
 #include "tests/support/scratch_folder.h"
 #include "tools/doctor/corpus_checks.h"
-#include "tools/doctor/loss_checks.h"
 #include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/training_checks.h"
 
 namespace mulligan::doctor::doctor_judges_test {
 namespace {

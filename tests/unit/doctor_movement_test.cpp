@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
@@ -292,23 +291,19 @@ TEST(RunDirectory, ASwitchOfPhasesIsDeclaredByItsPolicyOrFactor) {
   EXPECT_EQ(judged(LrPolicy::continued, 1, 0.9).verdict, CheckOutcome::fail);
 }
 
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream(file) << text;
-}
-
 TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
   const test_support::ScratchFolder folder;
   RunConfig config;
   config.phases = kMain;
   EXPECT_TRUE(refuses([&] { examine_run_directory(folder.path(), config); }, "holds no finished run"));
-  const std::filesystem::path result = folder.path() / "result.json";
-  write(result, R"({"doctor": {"findings": [{"id": "D26", "title": "t", "verdict": "FAIL", "measured": "m",
+  folder.write("result.json",
+               R"({"doctor": {"findings": [{"id": "D26", "title": "t", "verdict": "FAIL", "measured": "m",
                     "threshold": "h", "message": "no better than guessing", "hint": "look"}]}})");
   std::vector<Finding> findings = examine_run_directory(folder.path(), config);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].verdict, CheckOutcome::fail);
   EXPECT_EQ(findings[0].message, "no better than guessing");
-  write(result, R"({"steps": 3})");
+  folder.write("result.json", R"({"steps": 3})");
   findings = examine_run_directory(folder.path(), config);
   ASSERT_EQ(findings.size(), 6u);
   for (const Finding& f : findings) EXPECT_EQ(f.verdict, CheckOutcome::skip) << f.id;
@@ -316,7 +311,7 @@ TEST(RunDirectory, RecordedFindingsAreGivenAndMissingOnesSkipped) {
        {"[1, 2]", R"({"doctor": 3})", R"({"doctor": {"findings": [{"id": "D26"}]}})",
         R"({"doctor": {"findings": [{"id": "D26", "title": "t", "verdict": "FINE", "measured": "",
                                   "threshold": "", "message": "", "hint": ""}]}})"}) {
-    write(result, damaged);
+    folder.write("result.json", damaged);
     EXPECT_FALSE(sentence_of([&] { examine_run_directory(folder.path(), config); }).empty()) << damaged;
   }
 }

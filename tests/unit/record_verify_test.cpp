@@ -398,9 +398,7 @@ class VerifyOthers : public ::testing::Test {
           R"({"author":"a","github_id":"a","name":"n","track":"10min_16mb","val_bpb":1.08091,"seeds":[42,314],
       "seed_results":{"42":{"val_bpb":1.08079,"artifact_bytes":15991930},"314":{"val_bpb":1.08103,"artifact_bytes":15992929}}})");
   }
-  void write(const std::string& name, const std::string& text) const {
-    write_file_atomically(scratch_.path() / name, text);
-  }
+  void write(const std::string& name, const std::string& text) const { scratch_.write(name, text); }
   static std::string log(const char* seed, const char* bpb, const char* model, const char* total) {
     return fmt::format(
         "  seed: {}\nstopping_early: wallclock_cap train_time: 588047ms step: 4550/20000\nCode size "
@@ -492,10 +490,7 @@ TEST_F(VerifyOthers, LogsOfOtherForms) {
                     two = log("314", "1.08103112", "15976299", "15992929");
   const auto is_sound_until_changed = [&](const std::vector<std::pair<std::string, std::string>>& logs) {
     for (const char* name : {"train_seed42.log", "train_seed314.log"}) fs::remove(scratch_.path() / name);
-    for (const auto& [name, text] : logs) {
-      fs::create_directories((scratch_.path() / name).parent_path());
-      write(name, text);
-    }
+    for (const auto& [name, text] : logs) write(name, text);
     EXPECT_EQ(failed(scratch_.path()), "");
     EXPECT_EQ(warned(scratch_.path()), "");
     samples::edit(scratch_ / "submission.json", "15991930", "15981930");

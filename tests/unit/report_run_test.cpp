@@ -93,18 +93,17 @@ TEST(MetricsReader, ADamagedLineIsNamed) {
 class MadeUpRuns : public ::testing::Test {
  protected:
   fs::path make(const std::string& name, int seed, double bpb, const std::string& more_settings = "") {
-    const fs::path directory = folder_.path(name);
-    fs::create_directories(directory);
-    write(directory / "config.toml",
-          fmt::format("[run]\nname = \"{}\"  # x.toml:1\nseed = {}  # --set\n[train]\n"
-                      "steps = 5  # default\n{}",
-                      name, seed, more_settings));
-    write(directory / "metrics.jsonl", step_line + "\n");
-    write(directory / "result.json",
-          fmt::format(R"({{"val_bpb":{},"val_loss_nats":3.0,"val_tokens":10,"val_bytes":40,"steps":5,)"
-                      R"("seconds":{{"train":0.5}}}})",
-                      bpb));
-    return directory;
+    folder_.write(name + "/config.toml",
+                  fmt::format("[run]\nname = \"{}\"  # x.toml:1\nseed = {}  # --set\n[train]\n"
+                              "steps = 5  # default\n{}",
+                              name, seed, more_settings));
+    folder_.write(name + "/metrics.jsonl", step_line + "\n");
+    folder_.write(
+        name + "/result.json",
+        fmt::format(R"({{"val_bpb":{},"val_loss_nats":3.0,"val_tokens":10,"val_bytes":40,"steps":5,)"
+                    R"("seconds":{{"train":0.5}}}})",
+                    bpb));
+    return folder_.path(name);
   }
   static void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 

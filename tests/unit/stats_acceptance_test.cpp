@@ -104,6 +104,7 @@ TEST(Study, SaysWhatBothTestsSay) {
   EXPECT_NEAR(comparison.welch->t, 2.64, 0.005);
   EXPECT_NEAR(comparison.welch->degrees, 3.61, 0.005);
   EXPECT_NEAR(comparison.paired->t, 8.38, 0.005);
+  EXPECT_EQ(comparison.paired->degrees, 2);
   EXPECT_NEAR(comparison.paired->greater, 0.0070, 0.00005);
   EXPECT_DOUBLE_EQ(comparison.signs->two_sided, 0.25);
   EXPECT_LT(*comparison.equivalence, 0.01);

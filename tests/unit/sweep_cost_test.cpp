@@ -7,9 +7,7 @@
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/unit/config_testing.h"
-#include "tools/sweep/ladder.h"
 #include "tools/sweep/sweep.h"
-#include "tools/sweep/sweep_cost.h"
 
 namespace mulligan::sweep_cost_test {
 namespace {

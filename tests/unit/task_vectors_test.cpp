@@ -282,10 +282,8 @@ Family family() {
 
 std::vector<float> merged(const Model& base, const std::vector<Model>& models, const MergeOptions& options) {
   std::vector<float> all;
-  merge(base, models, options, [&](std::size_t index, const std::vector<float>& values) {
-    EXPECT_EQ(index, all.empty() ? 0u : 1u);
+  for (const std::vector<float>& values : merge(base, models, options))
     all.insert(all.end(), values.begin(), values.end());
-  });
   return all;
 }
 

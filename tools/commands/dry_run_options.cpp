@@ -13,7 +13,6 @@
 #include "tools/cost/cost_text.h"
 #include "tools/cost/dry_run.h"
 #include "tools/cost/prediction.h"
-#include "tools/cost/ttt_memory.h"
 
 namespace mulligan {
 namespace {

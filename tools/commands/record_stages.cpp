@@ -24,8 +24,8 @@
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
 #include "launch/built_from.h"
-#include "tools/commands/own_command.h"
 #include "tools/record/make_submission.h"
+#include "tools/sweep/own_command.h"
 
 namespace mulligan {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -12,13 +11,13 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/parse_number.h"
 #include "framework/core/printable.h"
 #include "tools/commands/tool_commands.h"
 #include "tools/record/submission.h"
 #include "tools/report_page/run_observations.h"
 #include "tools/stats/acceptance.h"
 #include "tools/stats/study.h"
-#include "tools/sweep/ladder.h"
 #include "tools/sweep/sweep.h"
 
 namespace mulligan {
@@ -96,13 +95,6 @@ struct NamedScores {
   std::vector<report::RunRecord> runs;  // those that were run directories
 };
 
-std::optional<double> number_of(const std::string& word) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size()) return {};
-  return value;
-}
-
 std::vector<double> submitted_scores(const std::filesystem::path& file) {
   std::vector<double> bpb;
   for (const record::SeedResult& result : record::read_submission(file).results) {
@@ -120,7 +112,7 @@ NamedScores read_scores(const std::vector<std::string>& words, const std::string
   std::vector<std::vector<double>> values;  // by word; of a run directory nothing yet
   for (const std::string& word : words) {
     const std::filesystem::path submission = std::filesystem::path(word) / record::submission_file;
-    if (const std::optional<double> number = number_of(word)) {
+    if (const auto number = parse_number<double>(word)) {
       values.push_back({*number});
     } else if (std::filesystem::exists(submission)) {
       values.push_back(submitted_scores(submission));

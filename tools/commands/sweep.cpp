@@ -9,9 +9,6 @@
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
 #include "launch/program_parts.h"
-#include "tools/commands/sweep_steps.h"
-#include "tools/sweep/ladder.h"
-#include "tools/sweep/sweep_cost.h"
 
 namespace mulligan {
 namespace {
@@ -30,12 +27,11 @@ void run(const SweepArguments& arguments) {
   require_one_process("sweep");
   const Sweep sweep = read_sweep(arguments.run.config);
   PluginHost host = arguments.run.plugin_host();
-  const SweepSteps steps =
-      sweep_steps(host, program_parts().training_observers(false), arguments.run.plugin_paths);
+  const SweepTraining training{program_parts().training_observers(false), arguments.run.plugin_paths};
   std::vector<LadderRung> rungs;
   for (LadderRung& length : ladder_lengths(sweep, arguments.run.overrides)) {
     LadderRung& rung = rungs.emplace_back(std::move(length));
-    rung.result = run_sweep(rung.sweep, arguments.run.overrides, host, steps, arguments.console);
+    rung.result = run_sweep(rung.sweep, arguments.run.overrides, host, training, arguments.console);
     if (!sweep.ladder.empty()) fmt::print("\n{} steps:\n", rung.steps);
     print_tables(rung.sweep, rung.result);
   }

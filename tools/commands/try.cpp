@@ -6,14 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "framework/config/config_report.h"
 #include "framework/core/directory_lock.h"
 #include "framework/core/file.h"
 #include "framework/core/stop_request.h"
-#include "framework/report/run_directory.h"
 #include "launch/commands/commands.h"
 #include "launch/commands/run_options.h"
-#include "tools/commands/own_command.h"
 
 namespace mulligan {
 namespace {
@@ -27,27 +24,6 @@ struct TryArguments {
   std::string log = "runs/tries";
   bool list = false, page = false, json = false;
 };
-
-// In a process of its own: a plugin that crashes ends that one alone, and its memory is its own.
-std::string train_in_child(LoadedConfig& loaded, const std::vector<std::string>& plugin_paths,
-                           const tries::AbortLimits& limits) {
-  const RunFiles files{loaded.config.run.directory};
-  if (fs::exists(files.result())) fs::remove_all(files.directory);  // of another configuration
-  const std::string config = files.directory.string() + ".toml";
-  write_file_atomically(config, print_resolved(loaded));
-  OwnCommand command{{"train", config, "--resume", "--quiet"}, plugin_paths};
-  command.log = files.log().string();
-  std::string worse;
-  int calls = 0;
-  command.end = [&] {
-    // Called at least five times a second.
-    if (++calls % 5 == 0) worse = tries::why_end(read_metrics(files.metrics()), limits);
-    return !worse.empty();
-  };
-  if (!command.run()) return worse;
-  fs::remove_all(loaded.config.checkpoint.directory);  // the run has ended
-  return {};
-}
 
 void show(const TryArguments& arguments, const tries::Memory& memory) {
   const std::string page = arguments.page ? (memory.log() / "tries.html").string() : "";
@@ -68,15 +44,13 @@ void run(TryArguments arguments) {
     throw config_error("name both: mulligan try VARIANT.toml --base BASE.toml; or ask for --list or --page.");
   arguments.request.variant = arguments.run.config;
   arguments.request.overrides = arguments.run.overrides;
+  arguments.request.plugin_paths = arguments.run.plugin_paths;
   if (arguments.json) arguments.console = {nullptr, true};
   const StopSignals signals;
   const DirectoryLock lock(folder, "try");
   tries::Memory memory(folder);
   PluginHost host = arguments.run.plugin_host();
-  const auto train = [&](LoadedConfig& loaded, const tries::AbortLimits& limits) {
-    return train_in_child(loaded, arguments.run.plugin_paths, limits);
-  };
-  const tries::Result result = run_try(arguments.request, memory, host, train, arguments.console);
+  const tries::Result result = run_try(arguments.request, memory, host, arguments.console);
   tries::Json record = result.record;
   record["repeated"] = result.repeated;
   const std::string status = record.at("status");

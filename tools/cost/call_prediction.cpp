@@ -1,4 +1,4 @@
-#include "tools/cost/call_prediction.h"
+#include "tools/cost/prediction.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/graph/row_rules.h"
-#include "tools/cost/cost.h"
 
 namespace mulligan {
 namespace {

@@ -1,25 +1,22 @@
 #include "tools/cost/cost.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
-#include <string_view>
+#include <ranges>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
 namespace {
 
-double attribute(const Call& call, std::string_view name) {
-  const auto found = std::ranges::find(call.attributes, name, &Attribute::name);
-  return found == call.attributes.end() ? 0.0 : found->value;
-}
-
 // a, b, c (or what is added, of the same shape) of rank 2, or of rank 3 with the batch first. Of a symmetric
 // matmul the lower triangle.
 double matmul_flops(const Graph& graph, const Call& call) {
   const TensorType& a = graph.type(call.arguments[0]);
   const TensorType& c = graph.type(call.arguments[2]);
-  const auto inner = static_cast<double>(a.dims[a.rank - (attribute(call, "transpose_a") != 0 ? 2 : 1)]);
+  const auto inner = static_cast<double>(a.dims[a.rank - (call.attribute("transpose_a") != 0 ? 2 : 1)]);
   const double whole = 2.0 * static_cast<double>(c.elements()) * inner;
   if (call.kernel != "symmetric_matmul") return whole;
   const auto rows = static_cast<double>(c.dims[c.rank - 1]);
@@ -154,9 +151,7 @@ const std::vector<Card>& known_cards() {
 }
 
 std::string card_names() {
-  std::string names;
-  for (const Card& card : known_cards()) names += (names.empty() ? "" : ", ") + card.name;
-  return names;
+  return fmt::format("{}", fmt::join(known_cards() | std::views::transform(&Card::name), ", "));
 }
 
 const Card& find_card(const std::string& name) {

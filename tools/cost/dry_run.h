@@ -1,7 +1,8 @@
-// A run planned without data and without its device: parameters, memory, cost per step.
+// A run planned without data and without its device: parameters, memory, cost per step; the memory of test-time training.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,27 @@ DryRun dry_run(LoadedConfig& loaded, PluginHost& host, const DryRunOptions& opti
 
 // As tables for people; ends with a newline.
 std::string format_dry_run(const RunConfig& config, const DryRunOptions& options, const DryRun& plan);
+
+// What test-time training of a configuration takes on its device: planned on the `null` backend, as a run
+// does it, without weights and without the device.
+// The rows are those while documents are scored; `bytes` is the peak over the plain evaluation before and the scoring.
+struct TttMemory : DeviceBytes {
+  std::string documents;  // those that the plan assumes
+};
+
+// Windows, batches and adapters follow the documents of data.validation. Where that cannot be read, the plan
+// is that of the largest batches: a whole one and one that lacks a document, all documents as long as
+// ttt.context_tokens (documents of many lengths add only the token numbers of their windows). `loaded` has a
+// [ttt] section; its plugins' keys are resolved. Throws Error.
+TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host);
+
+// As a table for people; ends with a newline.
+std::string format_ttt_memory(const TttMemory& memory);
+
+// How many measurements of matmul algorithms the scoring takes on a GPU, where all ranks of a machine share
+// them: of these tokens (documents begin with token 1), or without any of the documents that plan_ttt_memory() plans for.
+// Planned on the cuda backend: changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
+std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
+                                                    std::vector<std::uint16_t> tokens = {});
 
 }  // namespace mulligan

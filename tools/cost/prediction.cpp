@@ -4,9 +4,7 @@
 #include <set>
 
 #include "framework/core/printable.h"
-#include "tools/cost/call_prediction.h"
 #include "tools/cost/cost_text.h"
-#include "tools/cost/step_rehearsal.h"
 
 namespace mulligan {
 namespace {

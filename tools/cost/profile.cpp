@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "framework/core/error.h"
 #include "framework/core/printable.h"
 #include "framework/core/steady_time.h"
-#include "framework/ranks/communicator.h"
 #include "framework/report/machine.h"
 #include "framework/run/run_plugins.h"
 #include "framework/run/training_data.h"
-#include "framework/step/engine.h"
+#include "framework/step/own_engine.h"
 #include "tools/cost/cost.h"
 #include "tools/cost/cost_text.h"
 
@@ -32,72 +32,27 @@ LoaderOptions options_of(const RunConfig& config, std::size_t phase) {
   return options;
 }
 
-class StepProfiler {
- public:
-  // `loaded` has its plugins resolved.
-  StepProfiler(const LoadedConfig& loaded, PluginHost& host, std::size_t phase)
-      : config_(loaded.config),
-        plugins_(make_phase_plugins(loaded, host, backend_section(config_.phases[phase]))),
-        parameters_(plan_parameters(config_)),
-        groups_(config_, plugins_, parameters_),
-        communicator_(make_self_communicator()),
-        engine_(config_, backend_section(config_.phases[phase]), plugins_, parameters_, groups_,
-                *communicator_, 1),
-        arena_(*plugins_.backend),
-        rows_(std::make_unique<Loader>(options_of(config_, phase)),
-              static_cast<std::size_t>(config_.data.prefetch)) {
-    arena_.bind(engine_.programs(), engine_.store());
-    engine_.initialise(static_cast<std::uint64_t>(config_.run.seed));
-    engine_.enter(phase);
+// Seconds of each call of `program`, median over `repeats`.
+std::vector<double> seconds_of_calls(Program& program, int repeats) {
+  std::vector<std::vector<double>> runs;
+  for (int repeat = 0; repeat < repeats; ++repeat) runs.push_back(program.run_profiled());
+  std::vector<double> medians, values(runs.size());
+  for (std::size_t call = 0; call < runs.front().size(); ++call) {
+    for (std::size_t run = 0; run < runs.size(); ++run) values[run] = runs[run][call];
+    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+    medians.push_back(values[values.size() / 2]);
   }
-
-  // Seconds of one whole step.
-  double step() {
-    plugins_.backend->synchronize();
-    const auto start = std::chrono::steady_clock::now();
-    groups_.set_rates({step_, horizon_steps(config_), 0, 0});
-    engine_.step(++step_, rows_);
-    plugins_.backend->synchronize();
-    return seconds_since(start);
-  }
-
-  // Seconds of each call of `program`, median over `repeats`.
-  std::vector<double> calls(Program& program, int repeats) {
-    std::vector<std::vector<double>> runs;
-    for (int repeat = 0; repeat < repeats; ++repeat) runs.push_back(program.run_profiled());
-    std::vector<double> medians, values(runs.size());
-    for (std::size_t call = 0; call < runs.front().size(); ++call) {
-      for (std::size_t run = 0; run < runs.size(); ++run) values[run] = runs[run][call];
-      std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-      medians.push_back(values[values.size() / 2]);
-    }
-    return medians;
-  }
-
-  TrainingEngine& engine() { return engine_; }
-  const Backend& backend() const { return *plugins_.backend; }
-
- private:
-  const RunConfig& config_;
-  RunPlugins plugins_;
-  std::vector<PlannedParameter> parameters_;
-  OptimizerGroups groups_;
-  std::unique_ptr<Communicator> communicator_;
-  TrainingEngine engine_;
-  SharedArena arena_;
-  Prefetcher rows_;
-  std::int64_t step_ = 0;
-};
+  return medians;
+}
 
 }  // namespace
 
 std::size_t chosen_phase(const RunConfig& config, const std::string& name) {
   if (name.empty()) return 0;
-  std::vector<std::string> names;
-  for (const Phase& phase : config.phases) names.push_back(phase.name);
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  throw config_error("this run has no phase '{}'; there are: {}.", name, fmt::join(names, ", "));
+  const auto found = std::ranges::find(config.phases, name, &Phase::name);
+  if (found != config.phases.end()) return static_cast<std::size_t>(found - config.phases.begin());
+  throw config_error("this run has no phase '{}'; there are: {}.", name,
+                     fmt::join(config.phases | std::views::transform(&Phase::name), ", "));
 }
 
 Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOptions& options) {
@@ -105,24 +60,39 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
   resolve_run_plugins(loaded, host);
   const std::size_t phase = chosen_phase(config, options.phase);
   const auto start = std::chrono::steady_clock::now();
-  StepProfiler profiler(loaded, host, phase);
+  const std::string section = backend_section(config.phases[phase]);
+  OwnEngine own(config, section, make_phase_plugins(loaded, host, section), 1);
+  Prefetcher data(std::make_unique<Loader>(options_of(config, phase)),
+                  static_cast<std::size_t>(config.data.prefetch));
+  own.engine.initialise(static_cast<std::uint64_t>(config.run.seed));
+  own.engine.enter(phase);
+  Backend& backend = *own.plugins.backend;
+  std::int64_t made = 0;
+  const auto seconds_of_step = [&] {
+    backend.synchronize();
+    const auto began = std::chrono::steady_clock::now();
+    own.groups.set_rates({made, horizon_steps(config), 0, 0});
+    own.engine.step(++made, data);
+    backend.synchronize();
+    return seconds_since(began);
+  };
   Profile profile;
-  profile.backend = profiler.backend().info().description;
+  profile.backend = backend.info().description;
   profile.tokens = config.train.tokens_per_step;
 
-  profiler.step();  // touches all memory once
+  seconds_of_step();  // touches all memory once
   profile.first_step_seconds = seconds_since(start);
   std::vector<double> steps;
-  for (int step = 0; step < options.steps; ++step) steps.push_back(profiler.step());
+  for (int step = 0; step < options.steps; ++step) steps.push_back(seconds_of_step());
   std::ranges::sort(steps);
   profile.step_seconds = steps[steps.size() / 2];
 
   std::vector<CostRow> rows;
-  for (const PlannedStep& planned : profiler.engine().plan().steps(phase)) {
+  for (const PlannedStep& planned : own.engine.plan().steps(phase)) {
     const std::int64_t runs = planned.runs_per_step;
     if (runs == 0) continue;
     Program* program = planned.program;
-    const std::vector<double> seconds = profiler.calls(*program, options.steps);
+    const std::vector<double> seconds = seconds_of_calls(*program, options.steps);
     const Graph& graph = program->graph();
     for (std::size_t index = 0; index < seconds.size(); ++index) {
       const Call& call = graph.calls()[index];
@@ -135,7 +105,7 @@ Profile profile_step(LoadedConfig& loaded, PluginHost& host, const ProfileOption
     }
   }
   profile.peak_memory_bytes = peak_memory_bytes();
-  profile.peak_device_memory_bytes = static_cast<std::int64_t>(profiler.backend().peak_allocated_bytes());
+  profile.peak_device_memory_bytes = static_cast<std::int64_t>(backend.peak_allocated_bytes());
   profile.rows = summed(rows);
   return profile;
 }

@@ -38,23 +38,17 @@ LoadedConfig& resolved(LoadedConfig& loaded, PluginHost& host) {
 StepRehearsal::StepRehearsal(LoadedConfig& loaded, PluginHost& host, int ranks, std::int64_t document_tokens)
     : config_(resolved(loaded, host).config),
       document_tokens_(document_tokens),
-      plugins_(make_run_plugins(loaded, host)),
-      parameters_(plan_parameters(config_)),
-      groups_(config_, plugins_, parameters_),
-      communicator_(make_self_communicator(ranks)),
-      engine_(config_, {}, plugins_, parameters_, groups_, *communicator_, 1),
-      arena_(*plugins_.backend),
-      access_(*plugins_.backend) {
-  arena_.bind(engine_.programs(), engine_.store());
-  for (const Program* program : engine_.programs()) {
+      own_(config_, {}, make_run_plugins(loaded, host), 1, make_self_communicator(ranks)),
+      access_(*own_.plugins.backend) {
+  for (const Program* program : own_.engine.programs()) {
     for (std::size_t i = 0; i < program->handles().size(); ++i) calls_[program->handles()[i]] = {program, i};
   }
-  plugins_.backend->watch(this);
-  engine_.make_ready();
+  own_.plugins.backend->watch(this);
+  own_.engine.make_ready();
 }
 
 StepRehearsal::~StepRehearsal() {
-  plugins_.backend->watch(nullptr);
+  own_.plugins.backend->watch(nullptr);
 }
 
 void StepRehearsal::add(StepEvent::Kind kind, std::size_t bytes) {
@@ -77,26 +71,26 @@ std::int64_t StepRehearsal::segment_tokens(std::size_t phase) const {
 std::vector<StepEvent> StepRehearsal::step(std::size_t phase) {
   const std::int64_t tokens = tokens_per_micro_batch(config_.train);
   const Batch row = row_of(tokens, std::min(segment_tokens(phase), tokens), document_tokens_ == 0);
-  engine_.enter(phase);
-  groups_.set_rates({0, horizon_steps(config_), 0, 0});
+  own_.engine.enter(phase);
+  own_.groups.set_rates({0, horizon_steps(config_), 0, 0});
   events_.clear();
   listening_ = true;
-  engine_.step(1, [&row]() -> const Batch& { return row; });
+  own_.engine.step(1, [&row]() -> const Batch& { return row; });
   listening_ = false;
   return events_;
 }
 
 mlg_work StepRehearsal::work(const StepEvent& call) const {
-  return plugins_.backend->work(call.program->handles().at(call.call));
+  return own_.plugins.backend->work(call.program->handles().at(call.call));
 }
 
 const Program& StepRehearsal::micro_step(std::size_t phase) const {
-  return *engine_.plan().find(phase, StepRole::micro_step);
+  return *own_.engine.plan().find(phase, StepRole::micro_step);
 }
 
 std::optional<StepRole> StepRehearsal::role_of(const Program* program) const {
   for (std::size_t phase = 0; phase < config_.phases.size(); ++phase) {
-    for (const PlannedStep& planned : engine_.plan().steps(phase)) {
+    for (const PlannedStep& planned : own_.engine.plan().steps(phase)) {
       if (planned.program == program) return planned.role;
     }
   }

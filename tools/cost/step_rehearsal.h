@@ -3,16 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "framework/graph/call_access.h"
-#include "framework/ranks/communicator.h"
-#include "framework/run/run_plugins.h"
-#include "framework/step/engine.h"
+#include "framework/step/own_engine.h"
 
 namespace mulligan {
 
@@ -66,12 +63,7 @@ class StepRehearsal : BackendWatch {
   bool listening_ = false;
   std::vector<StepEvent> events_;                                                  // of the last step
   std::unordered_map<const void*, std::pair<const Program*, std::size_t>> calls_;  // by handle
-  RunPlugins plugins_;
-  std::vector<PlannedParameter> parameters_;
-  OptimizerGroups groups_;
-  std::unique_ptr<Communicator> communicator_;
-  TrainingEngine engine_;
-  SharedArena arena_;
+  OwnEngine own_;
   CallAccess access_;
 };
 

@@ -9,6 +9,7 @@
 #include "framework/artifact/artifact_run.h"
 #include "framework/artifact/calibrate.h"
 #include "framework/core/error.h"
+#include "framework/core/printable.h"
 #include "framework/graph/program.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/run/device_plan.h"
@@ -17,16 +18,9 @@
 #include "framework/run/strict_rules.h"
 #include "framework/ttt/ttt_inputs.h"
 #include "tools/cost/dry_run.h"
-#include "tools/cost/ttt_memory.h"
 
 namespace mulligan {
 namespace {
-
-// A sentence as part of a longer one.
-std::string without_full_stop(std::string sentence) {
-  if (sentence.ends_with('.')) sentence.pop_back();
-  return sentence;
-}
 
 // The device of the configured backend; without memory_bytes where it cannot be started here.
 Card own_device(const LoadedConfig& loaded, PluginHost& host) {

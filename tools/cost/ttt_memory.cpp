@@ -1,4 +1,4 @@
-#include "tools/cost/ttt_memory.h"
+#include "tools/cost/dry_run.h"
 
 #include <algorithm>
 #include <map>

@@ -182,22 +182,21 @@ Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats) {
           : "the backend must report what it cannot do, or a run learns from garbage");
 }
 
-Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses) {
+Finding check_mean(double mean_nats, std::uint64_t tokens, const std::vector<float>& losses) {
   double sum = 0;
   for (const float loss : losses) sum += static_cast<double>(loss);
   const double mean = sum / static_cast<double>(losses.size());
   Finding f = begin_finding("D28", "mean of a score", "fails beyond 1e-9 of it, or by any token");
-  f.measured = fmt::format("{:.9f} nats over {} tokens; token by token {:.9f} over {}", scored.mean_nats,
-                           scored.tokens, mean, losses.size());
-  const bool same =
-      std::abs(scored.mean_nats - mean) <= 1e-9 * std::abs(mean) && scored.tokens == losses.size();
+  f.measured = fmt::format("{:.9f} nats over {} tokens; token by token {:.9f} over {}", mean_nats, tokens,
+                           mean, losses.size());
+  const bool same = std::abs(mean_nats - mean) <= 1e-9 * std::abs(mean) && tokens == losses.size();
   if (same) return f;
   return failed(
       std::move(f),
       fmt::format(
           "the score of rows of different lengths is {:.6f} nats over {} tokens, but the sum over tokens by "
           "their number is {:.6f} over {}: a mean of means",
-          scored.mean_nats, scored.tokens, mean, losses.size()),
+          mean_nats, tokens, mean, losses.size()),
       "sum losses and count tokens over all rows, and divide once");
 }
 
@@ -230,7 +229,7 @@ Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const We
   if (evaluator.masks()) std::erase(losses, 0.0F);  // of the tokens that were not hidden
   RunRanks alone;
   const EvalResult result = evaluate(evaluator, tokens, alone.group());
-  return check_mean({result.val_loss_nats, result.tokens}, losses);
+  return check_mean(result.val_loss_nats, result.tokens, losses);
 }
 
 }  // namespace mulligan::doctor

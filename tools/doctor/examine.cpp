@@ -16,10 +16,8 @@
 #include "framework/step/phase_progress.h"
 #include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/load_checks.h"
-#include "tools/doctor/loss_checks.h"
 #include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/training_checks.h"
 
 namespace mulligan::doctor {
 namespace {

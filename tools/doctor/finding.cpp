@@ -4,16 +4,38 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "framework/core/json_fields.h"
 
 namespace mulligan::doctor {
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* verdicts[] = {"PASS", "WARN", "FAIL", "SKIP"};
+
+CheckOutcome verdict_of(const Json& json) {
+  const auto* found = std::ranges::find(verdicts, json.get<std::string>());
+  if (found == std::end(verdicts)) throw std::invalid_argument(fmt::format("{} is no verdict", json.dump()));
+  return static_cast<CheckOutcome>(found - verdicts);
+}
 
 std::size_t count_of(const std::vector<Finding>& findings, CheckOutcome verdict) {
   return static_cast<std::size_t>(std::ranges::count(findings, verdict, &Finding::verdict));
 }
 
 }  // namespace
+
+template <typename Fields>
+void describe(Fields& fields, Finding& f) {
+  fields("id", f.id)("title", f.title).custom("verdict", f.verdict, verdict_name, verdict_of);
+  fields("measured", f.measured)("threshold", f.threshold)("message", f.message)("hint", f.hint);
+}
+
+const char* verdict_name(CheckOutcome verdict) {
+  return verdicts[static_cast<int>(verdict)];
+}
 
 void Finding::note(CheckOutcome worse, std::string what, std::string what_to_do) {
   if (worse <= verdict) return;
@@ -59,19 +81,14 @@ std::string findings_text(const std::vector<Finding>& findings) {
                             count_of(findings, CheckOutcome::fail), count_of(findings, CheckOutcome::skip));
 }
 
-nlohmann::ordered_json findings_json(const std::vector<Finding>& findings) {
-  nlohmann::ordered_json json = {{"verdict", verdict_name(worst(findings))},
-                                 {"findings", nlohmann::ordered_json::array()}};
-  for (const Finding& f : findings) {
-    json["findings"].push_back({{"id", f.id},
-                                {"title", f.title},
-                                {"verdict", verdict_name(f.verdict)},
-                                {"measured", f.measured},
-                                {"threshold", f.threshold},
-                                {"message", f.message},
-                                {"hint", f.hint}});
-  }
+Json findings_json(const std::vector<Finding>& findings) {
+  Json json = {{"verdict", verdict_name(worst(findings))}, {"findings", Json::array()}};
+  for (const Finding& finding : findings) json["findings"].push_back(fields_to_json(finding));
   return json;
+}
+
+Finding finding_from_json(const Json& json) {
+  return fields_from_json<Finding>(json);
 }
 
 }  // namespace mulligan::doctor

@@ -9,10 +9,7 @@
 namespace mulligan::doctor {
 
 enum class CheckOutcome { pass, warn, fail, skip };
-inline constexpr const char* verdict_names[] = {"PASS", "WARN", "FAIL", "SKIP"};
-inline const char* verdict_name(CheckOutcome verdict) {
-  return verdict_names[static_cast<int>(verdict)];
-}
+const char* verdict_name(CheckOutcome verdict);  // "PASS", "WARN", "FAIL", "SKIP"
 
 struct Finding {
   std::string id;  // "D22": the number of the check in docs/doctor.md
@@ -46,5 +43,7 @@ CheckOutcome worst(const std::vector<Finding>& findings);
 // A line for each finding, with message and hint below it where it did not pass; ends with a line of counts.
 std::string findings_text(const std::vector<Finding>& findings);
 nlohmann::ordered_json findings_json(const std::vector<Finding>& findings);
+// One of its findings. Throws std::exception where `json` is none.
+Finding finding_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace mulligan::doctor

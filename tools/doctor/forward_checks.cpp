@@ -19,10 +19,6 @@ constexpr std::int64_t row_tokens = 96;
 constexpr const char* look_at_forward_kernel =
     "compare this kernel of the backend, or of what replaces it ([[backend.kernels]]), with docs/kernels.md";
 
-Finding d14(std::string title, std::string threshold) {
-  return begin_finding("D14", std::move(title), std::move(threshold));
-}
-
 struct Tolerance {
   double of_rms, of_value;
 };
@@ -164,8 +160,8 @@ Finding check_operations(Backend& backend, Backend& reference, const RunConfig& 
                          ComputeTypes compute) {
   const Tolerance allowed =
       compute.activations == MLG_F32 ? Tolerance{2e-5, 2e-5} : Tolerance{2e-2, 1.0 / 128};
-  Finding f = d14(
-      "operations of the forward pass against the cpu backend",
+  Finding f = begin_finding(
+      "D14", "operations of the forward pass against the cpu backend",
       fmt::format("fails above {:.0e} of the rms and {:.0e} of the value", allowed.of_rms, allowed.of_value));
   // Attention over 1 to 130 keys: more than a tile of any kernel.
   constexpr std::int64_t keys = 130, short_segment = 13;
@@ -217,8 +213,8 @@ Finding check_operations(Backend& backend, Backend& reference, const RunConfig& 
 
 Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes compute) {
   const bool masked = predicts_masked(config.model);  // sees its whole segment, but no other
-  Finding f = masked ? d14("segments apart", "any bit of an earlier segment's logits fails")
-                     : d14("causality", "any bit of an earlier position's logits fails");
+  Finding f = masked ? begin_finding("D14", "segments apart", "any bit of an earlier segment's logits fails")
+                     : begin_finding("D14", "causality", "any bit of an earlier position's logits fails");
   // A segment that goes on after the middle, and others before it.
   constexpr std::int64_t others = 25;
   const std::int64_t kept = masked ? others : 64;
@@ -248,7 +244,7 @@ Finding check_causality(Backend& backend, const RunConfig& config, ComputeTypes 
 }
 
 Finding check_head(Backend& backend, const RunConfig& config, ComputeTypes compute) {
-  Finding f = d14("output head", "any other token's logit fails");
+  Finding f = begin_finding("D14", "output head", "any other token's logit fails");
   Weights weights = vivid_weights(config.model);
   const Batch row = drawn_row({row_tokens / 2, 1, row_tokens / 2 - 1}, config.model.vocabulary, 1);
   EvaluationProbe probe(backend, config, compute, weights, row);

@@ -27,40 +27,27 @@ struct Seen {
   double slope = 0, noise = 0;
 };
 
-class Slope {
- public:
-  Slope(MicroStepProbe& probe, const Weights& weights) : probe_(probe), weights_(weights) {}
-
-  // By central differences of fourth order along a direction of length 1 of one parameter, in steps that move
-  // the loss by about `change` nats at the slope `expected`.
-  Seen along(const std::string& parameter, const std::vector<float>& direction, double expected) {
-    constexpr double change = 0.01;
-    const double step = change / std::max(expected, 1e-9);
-    // Never further than the weights themselves are large.
-    const double most = 0.004 * norm_of(weights_.at(parameter));
-    const double h = std::min(step, std::max(most, 1e-6)) / 2;
-    const double slope = (8 * (loss_at(parameter, direction, h) - loss_at(parameter, direction, -h)) -
-                          (loss_at(parameter, direction, 2 * h) - loss_at(parameter, direction, -2 * h))) /
-                         (12 * h);
-    constexpr double noise_of_a_loss = 5e-7;  // in f32, of the mean over a row
-    return {slope, noise_of_a_loss / h};
-  }
-
- private:
-  double loss_at(const std::string& parameter, const std::vector<float>& direction, double distance) {
-    std::vector<float> moved = weights_.at(parameter);
+// By central differences of fourth order along a direction of length 1 of one parameter with these values, in steps
+// that move the loss by about `change` nats at the slope `expected`.
+Seen slope_along(MicroStepProbe& probe, const std::string& parameter, const std::vector<float>& values,
+                 const std::vector<float>& direction, double expected) {
+  const auto loss_at = [&](double distance) {
+    std::vector<float> moved = values;
     for (std::size_t i = 0; i < moved.size(); ++i)
       moved[i] += static_cast<float>(distance * static_cast<double>(direction[i]));
-    probe_.set(Weights{{parameter, moved}});
-    probe_.run();
-    const double loss = probe_.mean_loss();
-    probe_.set(Weights{{parameter, weights_.at(parameter)}});
-    return loss;
-  }
-
-  MicroStepProbe& probe_;
-  const Weights& weights_;
-};
+    probe.set(Weights{{parameter, moved}});
+    probe.run();
+    return probe.mean_loss();
+  };
+  constexpr double change = 0.01;
+  const double step = change / std::max(expected, 1e-9);
+  // Never further than the weights themselves are large.
+  const double h = std::min(step, std::max(0.004 * norm_of(values), 1e-6)) / 2;
+  const double slope = (8 * (loss_at(h) - loss_at(-h)) - (loss_at(2 * h) - loss_at(-2 * h))) / (12 * h);
+  probe.set(Weights{{parameter, values}});
+  constexpr double noise_of_a_loss = 5e-7;  // in f32, of the mean over a row
+  return {slope, noise_of_a_loss / h};
+}
 
 }  // namespace
 
@@ -76,7 +63,6 @@ Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& con
   for (const PlannedParameter& parameter : plan_parameters(config))
     if (parameter.trained()) gradients[parameter.name()] = probe.gradient(parameter.name());
 
-  Slope slope(probe, weights);
   double worst = 0;
   std::string worst_name = "none";
   std::size_t compared = 0, flat = 0;
@@ -96,7 +82,7 @@ Finding check_gradients(Backend& backend, const Loss& loss, const RunConfig& con
       if (size < 2e-4) continue;
       std::vector<float> unit = direction;
       for (float& value : unit) value = static_cast<float>(static_cast<double>(value) / size);
-      const Seen seen = slope.along(name, unit, size);
+      const Seen seen = slope_along(probe, name, weights.at(name), unit, size);
       const double beyond_noise = std::max(0.0, std::abs(seen.slope - size) - seen.noise) / size;
       const double off = std::isfinite(seen.slope) ? beyond_noise : 1e9;
       ++compared;

@@ -1,4 +1,4 @@
-#include "tools/doctor/loss_checks.h"
+#include "tools/doctor/model_checks.h"
 
 #include <fmt/format.h>
 #include <algorithm>

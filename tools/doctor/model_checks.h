@@ -1,4 +1,5 @@
-// Checks of a model on the run's backend: its weights, its forward pass, its gradients, and how it is scored.
+// Checks of a model on the run's backend: its loss, its weights, its forward pass, its gradients, how it is scored and how
+// it is trained.
 // docs/doctor.md says what each check fails and warns of.
 #pragma once
 
@@ -7,16 +8,46 @@
 #include <string>
 #include <vector>
 
+#include "framework/check/loss_probe.h"
 #include "framework/config/model_config.h"
 #include "framework/config/run_config.h"
 #include "framework/core/tensor_type.h"
+#include "framework/data/loader.h"
+#include "framework/model/parameters.h"
 #include "framework/plugin/backend.h"
 #include "framework/plugin/loss.h"
+#include "framework/plugin/plugin_host.h"
 #include "framework/step/optimizer_groups.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/probe.h"
 
 namespace mulligan::doctor {
+
+// D09 of initial weights, which were drawn as `parameters` say.
+Finding judge_initial_loss(double loss_nats, const ModelConfig& model,
+                           const std::vector<ParameterSpec>& parameters);
+
+// D10
+Finding judge_trained_loss(double loss_nats, int vocabulary, double floor_nats);
+
+// The least loss that the data allow: 0.3 of the entropy of a token given the one before. 0 for a model that fills in
+// masked tokens, which sees both sides.
+double loss_floor(const ModelConfig& model, double bigram_nats);
+
+// D11 of logits [prompts * positions, vocabulary]. `initial`: of initial weights, whose output head may be zero.
+Finding judge_logits(const std::vector<double>& logits, const ModelConfig& model, bool initial = false);
+
+// D01 of a cross entropy, and of another loss.
+Finding judge_uniform_loss(double loss, int vocabulary, DType compute);
+Finding judge_other_loss(const LossValues& values);
+
+// D02. `certain_loss`: the distance from what the softcap leaves. `furthest`: how far an element of the gradient at equal
+// logits is from softmax minus target, in the worst row.
+Finding judge_loss_gradient(double certain_loss, double largest_row_sum, DType compute, double furthest = 0);
+
+// D01 and, of a cross entropy, D02. `backend` knows the loss's kernels; `softcap` is the model's, 0 = none.
+std::vector<Finding> check_loss_values(Backend& backend, const Loss& loss, int vocabulary, double softcap,
+                                       DType compute);
 
 // drawn: the initial weights of a run; trained: anything else.
 enum class WeightOrigins { drawn, trained };
@@ -57,13 +88,23 @@ Finding check_modes(Backend& backend, const Loss& loss, const RunConfig& config,
 // D18
 Finding check_order(Backend& backend, EvaluationProbe& probe, bool repeats);
 
-// D28 of an evaluation: its mean over rows of different lengths against `losses`, the losses of all tokens.
-struct ScoredMean {
-  double mean_nats = 0;
-  std::uint64_t tokens = 0;
-};
-Finding check_mean(const ScoredMean& scored, const std::vector<float>& losses);
+// D28 of an evaluation: its mean over so many tokens, in rows of different lengths, against `losses`, those of all tokens.
+Finding check_mean(double mean_nats, std::uint64_t tokens, const std::vector<float>& losses);
 // The same of tokens that evaluate() scores here. Takes memory on `backend` for the model and two short rows.
 Finding check_evaluated_mean(Backend& backend, const RunConfig& config, const Weights& weights);
+
+// D19. `repeat_share`: how often a token of the corpus equals the one before it.
+Finding check_targets(const std::vector<Batch>& rows, double repeat_share);
+// D19 of rows whose tokens are hidden.
+Finding check_masked_targets(const std::vector<Batch>& rows, const MaskingOptions& masking);
+
+// D31. `planned_spans`: rows that the run will read; 0 where a time budget ends it.
+Finding check_end_of_data(const LoaderOptions& options, std::int64_t planned_spans);
+
+// D32
+Finding judge_overfit(double first_nats, double last_nats, int steps);
+
+// D30, D32, D34 and D35. `row`: 16 tokens or more.
+std::vector<Finding> check_training(const LoadedConfig& loaded, PluginHost& host, const Batch& row);
 
 }  // namespace mulligan::doctor

@@ -147,21 +147,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Rates = std::vector<std::pair<std::string, double>>;
 
-Finding recorded(const Json& json) {
-  const auto text = [&](const char* key) { return json.at(key).get<std::string>(); };
-  const auto verdict = std::ranges::find(verdict_names, text("verdict"));
-  if (verdict == std::end(verdict_names))
-    throw data_error("the verdict '{}' of check {} is none of PASS, WARN, FAIL and SKIP.", text("verdict"),
-                     text("id"));
-  return {text("id"),       text("title"),     static_cast<CheckOutcome>(verdict - verdict_names),
-          text("measured"), text("threshold"), text("message"),
-          text("hint")};
-}
-
 std::vector<Finding> recorded_findings(const Json& result) {
   std::vector<Finding> findings;
   if (result.contains("doctor")) {
-    for (const Json& json : result.at("doctor").at("findings")) findings.push_back(recorded(json));
+    for (const Json& json : result.at("doctor").at("findings")) findings.push_back(finding_from_json(json));
   }
   if (!findings.empty()) return findings;
   for (const char* id : {"D26", "D27", "D28", "D36", "D38", "D39"}) {

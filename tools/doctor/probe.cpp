@@ -65,7 +65,7 @@ Weights weights_from(Backend& backend, const RunConfig& config, const WeightLoad
   return weights_of(model.store(), plan_parameters(config));
 }
 
-Batch cut_row(const Batch& row, std::int64_t tokens) {
+Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking) {
   const auto count = static_cast<std::size_t>(tokens);
   Batch cut;
   cut.tokens.assign(row.tokens.begin(), row.tokens.begin() + tokens);
@@ -76,11 +76,6 @@ Batch cut_row(const Batch& row, std::int64_t tokens) {
     if (static_cast<std::size_t>(start) < count) starts.push_back(start);
   }
   build_segments(starts, tokens, 0, cut);
-  return cut;
-}
-
-Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking) {
-  Batch cut = cut_row(row, tokens);
   constexpr double usual_share = 0.15;
   if (!masking || cut.target_count() >= chosen_tokens(usual_share, tokens)) return cut;
   for (std::size_t t = 0; t < cut.tokens.size(); ++t) {

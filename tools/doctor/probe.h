@@ -33,11 +33,9 @@ Weights weights_of(const TensorStore& store, const std::vector<PlannedParameter>
 // The same of weights that `load` reads into a model of `config`.
 Weights weights_from(Backend& backend, const RunConfig& config, const WeightLoader& load);
 
-// A row cut to `tokens` tokens of a longer one.
-Batch cut_row(const Batch& row, std::int64_t tokens);
-// The same of a row whose tokens are hidden. Where the cut has few hidden tokens, the usual share is hidden anew, since
-// the mean loss of a handful of tokens is noise.
-Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking);
+// A row cut to `tokens` tokens of a longer one. With `masking` its tokens are hidden: where the cut has few hidden
+// tokens, the usual share is hidden anew, since the mean loss of a handful of tokens is noise.
+Batch cut_row(const Batch& row, std::int64_t tokens, const std::optional<MaskingOptions>& masking = {});
 // A row of repeatable ids below `vocabulary` in segments of these lengths; the targets are the following ids.
 Batch drawn_row(const std::vector<std::int64_t>& segments, std::int64_t vocabulary, std::uint64_t seed);
 

@@ -10,12 +10,9 @@
 #include "framework/eval/evaluator.h"
 #include "framework/run/weights.h"
 #include "framework/step/step_graphs.h"
-#include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/examine.h"
-#include "tools/doctor/loss_checks.h"
 #include "tools/doctor/model_checks.h"
 #include "tools/doctor/outcome_checks.h"
-#include "tools/doctor/training_checks.h"
 
 namespace mulligan::doctor {
 namespace {
@@ -167,17 +164,14 @@ Samples samples_of(const ObservedRun& run, std::string (*tensor)(std::string_vie
 void RunDoctor::examine_start(const ObservedRun& run) {
   const RunConfig& config = run.loaded.config;
   const auto start = std::chrono::steady_clock::now();
-  SeenData data = see_data_of(run);
-  floor_nats_ = loss_floor(config.model, data.bigram_nats);
-  unigram_nats_ = data.unigram_nats;
-  token_shares_ = std::move(data.shares);
-  add(findings_, std::move(data.findings));
+  data_ = see_data_of(run);
+  add(findings_, data_.findings);
   start_ = samples_of(run, master_name);
   const SeenRows rows = see_rows(run);
   const auto masking = masking_options(config.model, run.data.bos_id);
   findings_.push_back(masking ? check_masked_targets(rows.received, *masking)
-                              : check_targets(rows.received, data.repeat_share));
-  add(findings_, model_findings(run, rows.given.front(), floor_nats_));
+                              : check_targets(rows.received, data_.repeat_share));
+  add(findings_, model_findings(run, rows.given.front(), loss_floor(config.model, data_.bigram_nats)));
   if (const auto own = own_evaluation(run, rows.given.back())) findings_.push_back(*own);
   if (level_ == DoctorLevel::all) {
     Examination beyond;
@@ -228,8 +222,8 @@ void RunDoctor::at_end(const ObservedRun& run) {
   Outcome outcome{.steps = run.step,
                   .last_steps = comparable ? recent_loss(run.losses, run.step) : std::nullopt,
                   .vocabulary = static_cast<int>(config.model.vocabulary),
-                  .floor_nats = floor_nats_,
-                  .unigram_nats = unigram_nats_,
+                  .floor_nats = loss_floor(config.model, data_.bigram_nats),
+                  .unigram_nats = data_.unigram_nats,
                   .of_training = !run.score};
   const auto of_logits = std::ranges::find(findings_, "D01", &Finding::id);
   const bool sound = of_logits != findings_.end() && of_logits->verdict == CheckOutcome::pass;
@@ -250,7 +244,7 @@ void RunDoctor::at_end(const ObservedRun& run) {
   movement.vocabulary = config.model.vocabulary;
   const double of_these_steps =
       run.step > 0 ? static_cast<double>(run.tokens * movement.steps) / static_cast<double>(run.step) : 0;
-  for (const double share : token_shares_) movement.expected.push_back(share * of_these_steps);
+  for (const double share : data_.shares) movement.expected.push_back(share * of_these_steps);
   found.push_back(find_frozen_parameters(movement));
   found.push_back(judge_proportion(movement));
   if (scores_averages(config))
@@ -260,9 +254,8 @@ void RunDoctor::at_end(const ObservedRun& run) {
 }
 
 void RunDoctor::add_to_result(nlohmann::ordered_json& result) const {
-  constexpr const char* levels[] = {"off", "start", "all"};
   nlohmann::ordered_json json = findings_json(findings_);
-  json["level"] = levels[static_cast<int>(level_)];
+  json["level"] = word_of(level_);
   json["forced"] = forced_;
   json["seconds"] = seconds_;
   result["doctor"] = json;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/train/training_observer.h"
+#include "tools/doctor/corpus_checks.h"
 #include "tools/doctor/finding.h"
 #include "tools/doctor/movement.h"
 
@@ -30,12 +31,10 @@ class RunDoctor : public TrainingObserver {
   bool force_;
   // Of the first rank.
   DoctorLevel level_ = DoctorLevel::off;
-  bool forced_ = false;               // a check had failed, and the run was told to go on
-  double floor_nats_ = 0;             // of a validation loss (loss_floor)
-  double seconds_ = 0;                // that the checks before the first step took
-  double unigram_nats_ = 0;           // entropy of the data's ids
-  std::vector<double> token_shares_;  // of the training data
-  Samples start_;                     // of the weights that the first step found
+  bool forced_ = false;  // a check had failed, and the run was told to go on
+  double seconds_ = 0;   // that the checks before the first step took
+  SeenData data_;        // whose findings are among findings_
+  Samples start_;        // of the weights that the first step found
   std::vector<Finding> findings_;
 };
 

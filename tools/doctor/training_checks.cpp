@@ -1,4 +1,4 @@
-#include "tools/doctor/training_checks.h"
+#include "tools/doctor/model_checks.h"
 
 #include <fmt/format.h>
 
@@ -10,11 +10,15 @@
 #include "framework/checkpoint/checkpoint_writer.h"
 #include "framework/core/error.h"
 #include "framework/core/temporary_path.h"
-#include "framework/ranks/communicator.h"
+#include "framework/step/loss_scaler.h"
+#include "framework/step/own_engine.h"
 #include "framework/step/snapshot.h"
 
 namespace mulligan::doctor {
 
+namespace {
+
+// The configuration with steps of one row of `tokens` tokens, all in its last phase, on [backend].
 RunConfig shortened(RunConfig config, std::int64_t tokens) {
   config.train.micro_batches = 1;
   config.train.tokens_per_step = tokens;
@@ -30,38 +34,38 @@ RunConfig shortened(RunConfig config, std::int64_t tokens) {
   return config;
 }
 
-Rehearsal::Rehearsal(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host)
-    : config_(config),
-      loss_scaler_(config.loss_scale),
-      plugins_(make_run_plugins(loaded, host)),
-      parameters_(plan_parameters(config)),
-      groups_(config, plugins_, parameters_),
-      communicator_(make_self_communicator()),
-      engine_(config, "backend", plugins_, parameters_, groups_, *communicator_, 4),
-      arena_(*plugins_.backend) {
-  arena_.bind(engine_.programs(), engine_.store());
-  engine_.initialise(static_cast<std::uint64_t>(config.run.seed));
-}
+// A few steps of a run's own training on short rows. Nothing of them lasts.
+class Rehearsal : public OwnEngine {
+ public:
+  // Plugins of `loaded`, with the initial weights of the run's seed. `config` is shortened() from that of `loaded`.
+  Rehearsal(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host)
+      : OwnEngine(config, "backend", make_run_plugins(loaded, host), 4),
+        config_(config),
+        loss_scaler_(config.loss_scale) {
+    engine.initialise(static_cast<std::uint64_t>(config.run.seed));
+  }
 
-double Rehearsal::step(std::int64_t number, const Batch& row) {
-  // Past warm-up and before decay in any usual schedule.
-  constexpr double share = 0.3;
-  groups_.set_rates({30, 100, share, share});
-  const auto row_again = [&]() -> const Batch& { return row; };
-  const Phase& phase = config_.phases.back();
-  do {
-    engine_.set_loss_scale(loss_scaler_.scale(phase));
-  } while (!engine_.step(number, row_again) && loss_scaler_.note(false));
-  engine_.record_metrics(number - 1);
-  return engine_.read_metrics(number - 1, number).front().loss_sum_nats /
-         static_cast<double>(row.target_count());
-}
+  // Step `number`, from 1, on this row, with the rates at a third of the run. Returns the row's loss
+  // before it, in nats.
+  double step(std::int64_t number, const Batch& row) {
+    // Past warm-up and before decay in any usual schedule.
+    constexpr double share = 0.3;
+    groups.set_rates({30, 100, share, share});
+    const auto row_again = [&]() -> const Batch& { return row; };
+    const Phase& phase = config_.phases.back();
+    do {
+      engine.set_loss_scale(loss_scaler_.scale(phase));
+    } while (!engine.step(number, row_again) && loss_scaler_.note(false));
+    engine.record_metrics(number - 1);
+    return engine.read_metrics(number - 1, number).front().loss_sum_nats /
+           static_cast<double>(row.target_count());
+  }
+  std::string digest() { return state_digest(engine.store(), engine.whole_state(), ""); }
 
-std::string Rehearsal::digest() {
-  return state_digest(engine_.store(), engine_.whole_state(), "");
-}
-
-namespace {
+ private:
+  const RunConfig& config_;
+  LossScaler loss_scaler_;
+};
 
 constexpr const char* look_at_loader =
     "what is not text of the shards must not be learned from; look at the loader";
@@ -77,7 +81,7 @@ std::vector<double> losses_of(Rehearsal& rehearsal, const Batch& row, int steps)
 Finding overfit(const LoadedConfig& loaded, const RunConfig& config, PluginHost& host, const Batch& row) {
   Rehearsal rehearsal(loaded, config, host);
   const std::vector<double> losses = losses_of(rehearsal, row, overfit_steps);
-  return judge_overfit(losses.front(), rehearsal.loss(row), overfit_steps);
+  return judge_overfit(losses.front(), rehearsal.engine.probe_loss(row), overfit_steps);
 }
 
 // D34
@@ -87,7 +91,7 @@ Finding repeated(Rehearsal& first, const std::vector<double>& first_losses, Rehe
                             "any bit fails, where the backend promises to repeat them");
   const std::vector<double> again = losses_of(second, row, repeated_steps);
   const bool same_losses = first_losses == again, same_state = first.digest() == second.digest();
-  const bool promised = first.backend().repeats();
+  const bool promised = first.plugins.backend->repeats();
   f.measured = fmt::format("losses {}, state {}; repeated bits are {}", same_losses ? "the same" : "differ",
                            same_state ? "the same" : "differs", promised ? "promised" : "not promised");
   if ((same_losses && same_state) || !promised) return f;
@@ -125,7 +129,7 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
                                      "any bit of the loss fails; damage must be refused");
   const std::string before = trained.digest();
   Rehearsal moved(loaded, config, host), read(loaded, config, host);
-  StateSnapshot(trained.engine().store(), trained.state()).restore_to(moved.engine().store());
+  StateSnapshot(trained.engine.store(), trained.engine.state_tensors()).restore_to(moved.engine.store());
   const bool same_moved = moved.digest() == before;
 
   const TemporaryPath folder(make_private_folder());
@@ -133,12 +137,12 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
   CheckpointManifest manifest;
   manifest.step = repeated_steps;
   manifest.run = loaded.config.run.name;
-  writer.begin(manifest, trained.engine().store(), trained.engine().gather_state());
+  writer.begin(manifest, trained.engine.store(), trained.engine.gather_state());
   const std::filesystem::path path = writer.finish().value();
-  const std::vector<StateTensor> tensors = read.engine().whole_state();
-  restore_tensors(open_checkpoint(path), read.engine().store(), tensors);
-  read.engine().share_state(tensors);
-  read.engine().refresh_copies();
+  const std::vector<StateTensor> tensors = read.engine.whole_state();
+  restore_tensors(open_checkpoint(path), read.engine.store(), tensors);
+  read.engine.share_state(tensors);
+  read.engine.refresh_copies();
   const bool same_read = read.digest() == before;
   state.measured = fmt::format("sha256 {}; moved: {}, read: {}", before.substr(0, 12),
                                same_moved ? "the same" : "another", same_read ? "the same" : "another");
@@ -150,7 +154,7 @@ std::vector<Finding> kept(Rehearsal& trained, const LoadedConfig& loaded, const 
         "a resumed run would be another run: look at the backend's transfers and at the optimisers' states");
   }
 
-  const double loss_before = trained.loss(row), loss_after = read.loss(row);
+  const double loss_before = trained.engine.probe_loss(row), loss_after = read.engine.probe_loss(row);
   const bool refused = damaged_is_refused(path);
   checkpoint.measured = fmt::format("{:.9g} and {:.9g} nats; a changed byte is {}", loss_before, loss_after,
                                     refused ? "refused" : "taken");

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "framework/core/json_file.h"
+#include "framework/core/parse_number.h"
 
 namespace mulligan::record {
 namespace {
@@ -80,15 +81,6 @@ struct Writer {
   }
 };
 
-// The number that a text is from beginning to end.
-template <typename T>
-std::optional<T> number_of(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return value;
-}
-
 // Reads fields of an object: of several names the first that has a value. A field of another type is an oddity; a number that
 // is written as text is taken.
 class Fields {
@@ -140,7 +132,7 @@ class Fields {
     std::optional<double> number;
     if (value.is_number()) number = value.get<double>();
     if (!number || !std::isfinite(*number)) odd(key, "a finite number");
-    if (value.is_string()) number = number_of<double>(value.get<std::string>());
+    if (value.is_string()) number = parse_number<double>(value.get<std::string>());
     return number && std::isfinite(*number) ? number : std::nullopt;
   }
   const Json& json_;
@@ -150,7 +142,7 @@ class Fields {
 
 // "42", "seed_42" and the like.
 std::optional<std::int64_t> seed_number(const std::string& text, std::vector<std::string>& oddities) {
-  const auto number = number_of<std::int64_t>(text), seed = number ? number : seed_of_name(text);
+  const auto number = parse_number<std::int64_t>(text), seed = number ? number : seed_of_name(text);
   if (!seed) oddities.push_back(fmt::format("seed_results has a seed '{}'", text));
   return seed;
 }
@@ -199,7 +191,7 @@ void read_results(const Json& json, const Fields& top, Submission& submission) {
 // The listed seeds; a single result that states no seed has the only one.
 void read_seeds(const Json& listed, Submission& submission) {
   for (const Json& seed : listed) {
-    auto number = number_of<std::int64_t>(seed.dump());
+    auto number = parse_number<std::int64_t>(seed.dump());
     if (!number) submission.oddities.emplace_back("seeds has something other than whole numbers");
     if (seed.is_string()) number = seed_number(seed.get<std::string>(), submission.oddities);
     if (number) submission.seeds.push_back(*number);

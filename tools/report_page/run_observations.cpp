@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "framework/core/error.h"
@@ -52,9 +53,8 @@ const Metric all_metrics[] = {
 const Metric& metric_named(const std::string& name) {
   const auto found = std::ranges::find(all_metrics, name, &Metric::name);
   if (found != std::end(all_metrics)) return *found;
-  std::vector<std::string> names;
-  for (const Metric& metric : all_metrics) names.emplace_back(metric.name);
-  throw config_error("there is no metric '{}'; choose one of {}.", name, fmt::join(names, ", "));
+  throw config_error("there is no metric '{}'; choose one of {}.", name,
+                     fmt::join(all_metrics | std::views::transform(&Metric::name), ", "));
 }
 
 std::optional<double> value_of(const RunRecord& run, const Metric& metric) {

@@ -65,7 +65,7 @@ Acceptance accept_record(const std::vector<double>& new_bpb, const std::vector<d
   if (theirs.size() == 1) {
     std::vector<double> below;  // how far each run is below the published number
     for (const double value : ours) below.push_back(theirs.front() - value);
-    result.test = one_sample_test(below, 0, rule.margin_nats);
+    result.test = one_sample_test(below, rule.margin_nats);
     kind = "one-sample t test";
     result.notes.push_back("the reference is a single number: its own variance is not known and counts as 0");
   } else if (rule.paired) {

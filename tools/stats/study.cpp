@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "framework/core/error.h"
 #include "tools/stats/acceptance.h"
@@ -29,10 +30,8 @@ std::vector<Group> grouped_by_condition(const Observations& all, const std::stri
   if (baseline.empty()) return groups;
   const auto found = std::ranges::find(groups, baseline, &Group::name);
   if (found == groups.end()) {
-    std::vector<std::string> names;
-    for (const Group& group : groups) names.push_back(group.name);
     throw config_error("there is no condition '{}' to be the baseline, only: {}.", baseline,
-                       fmt::join(names, "; "));
+                       fmt::join(groups | std::views::transform(&Group::name), "; "));
   }
   std::rotate(groups.begin(), found, found + 1);
   return groups;

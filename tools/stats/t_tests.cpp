@@ -58,14 +58,14 @@ double t_quantile(double probability, double degrees) {
 }
 
 Interval t_interval(std::span<const double> values, double confidence) {
-  return one_sample_test(values, 0, 0, confidence).interval;
+  return one_sample_test(values, 0, confidence).interval;
 }
 
-TTest one_sample_test(std::span<const double> values, double number, double margin, double confidence) {
+TTest one_sample_test(std::span<const double> values, double margin, double confidence) {
   require(values.size() >= 2, "a t test needs two values");
   const Statistic sample = statistic_of(values);
-  return finished(sample.mean - number, margin, std::sqrt(variance_of_mean(sample)),
-                  static_cast<double>(sample.n - 1), confidence);
+  return finished(sample.mean, margin, std::sqrt(variance_of_mean(sample)), static_cast<double>(sample.n - 1),
+                  confidence);
 }
 
 TTest paired_test(std::span<const double> first, std::span<const double> second, double margin,
@@ -73,7 +73,7 @@ TTest paired_test(std::span<const double> first, std::span<const double> second,
   require(first.size() == second.size(), "a paired test needs as many values of both");
   std::vector<double> differences;
   for (std::size_t i = 0; i < first.size(); ++i) differences.push_back(first[i] - second[i]);
-  return one_sample_test(differences, 0, margin, confidence);
+  return one_sample_test(differences, margin, confidence);
 }
 
 TTest welch_test(std::span<const double> first, std::span<const double> second, double margin,

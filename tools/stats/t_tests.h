@@ -30,9 +30,8 @@ double t_quantile(double probability, double degrees);
 // Of the mean; two values or more, 0 < confidence < 1. All below throw std::invalid_argument otherwise.
 Interval t_interval(std::span<const double> values, double confidence = 0.95);
 
-// Mean of `values` against a number without error.
-TTest one_sample_test(std::span<const double> values, double number, double margin = 0,
-                      double confidence = 0.95);
+// Mean of `values` against 0.
+TTest one_sample_test(std::span<const double> values, double margin = 0, double confidence = 0.95);
 // first[i] against second[i]: as many values, two or more, where value i of both shares its randomness.
 TTest paired_test(std::span<const double> first, std::span<const double> second, double margin = 0,
                   double confidence = 0.95);

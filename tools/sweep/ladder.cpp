@@ -1,4 +1,4 @@
-#include "tools/sweep/ladder.h"
+#include "tools/sweep/sweep.h"
 
 #include <fmt/format.h>
 

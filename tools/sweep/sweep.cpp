@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "framework/config/schema.h"
 #include "framework/config/toml_document.h"
@@ -17,14 +18,20 @@
 #include "framework/run/eval_json.h"
 #include "framework/run/run_files.h"
 #include "framework/run/run_plugins.h"
+#include "framework/run/weight_origin.h"
+#include "framework/run/weights.h"
+#include "framework/train/train.h"
+#include "framework/ttt/ttt_session.h"
 #include "tools/report_page/run_record.h"
-#include "tools/sweep/sweep_cost.h"
+#include "tools/sweep/own_command.h"
 
 namespace mulligan {
 
 void declare_keys(Schema<Sweep>& s) {
   s.key("config", &Sweep::config, "configuration of the runs, relative to this file").required();
-  s.key("directory", &Sweep::directory, "folder of the runs").required();
+  s.key("directory", &Sweep::directory,
+        "folder of the runs and of sweep.json, relative to the current folder")
+      .required();
   s.key("seeds", &Sweep::seeds, "values of run.seed").at_least(0).required();
   s.key("baseline", &Sweep::baseline, "name of the row that the others are compared with; empty: the first");
   s.key("metric", &Sweep::metric, "what the statistics are made of").one_of({"val_bpb", "val_loss_nats"});
@@ -47,7 +54,8 @@ void declare_keys(Schema<SweepRow>& s) {
   s.key("config", &SweepRow::config,
         "configuration of this row's runs, relative to this file; empty: the sweep's");
   s.key("set", &SweepRow::set, "overrides as of --set");
-  s.key("ranks", &SweepRow::ranks, "processes that share each of its trainings").range(1, 1024);
+  s.key("ranks", &SweepRow::ranks, "processes on this machine that share each of its trainings")
+      .range(1, 1024);
 }
 
 namespace {
@@ -69,8 +77,8 @@ std::string folder_name(const std::string& name) {
 class Cell {
  public:
   Cell(const Sweep& sweep, const SweepRow& row, std::int64_t seed, const std::vector<std::string>& overrides,
-       PluginHost& host, const SweepSteps& steps, const ConsoleOptions& options)
-      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), steps_(steps), options_(options) {
+       PluginHost& host, const SweepTraining& training, const ConsoleOptions& options)
+      : sweep_(sweep), row_(row), overrides_(overrides), host_(host), training_(training), options_(options) {
     seed_ = fmt::format("seed_{}", seed);
     own_ = sweep.own;
     own_.settings.push_back(fmt::format("run.seed={}", seed));
@@ -93,8 +101,7 @@ class Cell {
       return cell;
     }
     log.print("== {}, {}", row_.name, seed_);
-    return steps_.adapt(loaded, RunFiles{trained}.weights(),
-                        fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt"), options_);
+    return adapt(loaded, RunFiles{trained}.weights());
   }
 
   // The run directory of this cell's training: that of several rows where they differ in [ttt] alone.
@@ -132,16 +139,58 @@ class Cell {
       return directory;
     }
     log.print("== training, {}", seed_);
-    if (row_.ranks == 1) {
-      steps_.train(loaded, options_);
-    } else {
-      std::vector<std::string> all = overrides_;
-      for (const SettingsFrom& some : settings(training_set(), directory))
-        all.insert(all.end(), some.settings.begin(), some.settings.end());
-      steps_.train_ranks({config_file(), std::move(all), directory, row_.ranks}, options_);
+    if (row_.ranks > 1) {
+      train_ranks(directory);
       write_file_atomically(rank_note(directory), note_text(RunFiles{directory}.result(), digest));
+    } else if (training_.instead) {
+      training_.instead(loaded);
+    } else {
+      TrainOptions options;
+      static_cast<ConsoleOptions&>(options) = options_;
+      options.overwrite = true;
+      options.observers = training_.observers;
+      train(loaded, host_, options);
     }
     return directory;
+  }
+
+  void train_ranks(const fs::path& directory) const {
+    OwnCommand command{{"train", config_file(), "--overwrite"},
+                       training_.plugin_paths,
+                       row_.ranks,
+                       directory,
+                       fmt::format("training '{}' by {} ranks: ", directory.string(), row_.ranks),
+                       directory.string() + "_ranks",
+                       [&](std::string_view bytes) { show_bytes(options_, bytes); }};
+    const auto set = [&](const std::vector<std::string>& settings) {
+      for (const std::string& one : settings) command.words.insert(command.words.end(), {"--set", one});
+    };
+    set(overrides_);
+    for (const SettingsFrom& some : settings(training_set(), directory)) set(some.settings);
+    if (options_.quiet || options_.console == nullptr) command.words.emplace_back("--quiet");
+    command.run();
+  }
+
+  // Test-time training, which goes on where an interrupted sweep left it.
+  SweepCell adapt(LoadedConfig& loaded, const fs::path& weights) const {
+    TttOptions options;
+    static_cast<ConsoleOptions&>(options) = options_;
+    options.resume = true;
+    options.directory = fs::path(sweep_.directory) / folder_name(row_.name) / (seed_ + "_ttt");
+    const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+      load_weights(weights, store, layouts);
+    };
+    const TttResult result = run_ttt(loaded, host_, origin_of_weights(weights), load, options);
+    SweepCell cell;
+    if (result.without) cell.without = *result.without;
+    cell.with = result.with;
+    cell.collapsed = result.report.collapsed_at >= 0;
+    for (const TttBatchReport& batch : result.report.batches) {
+      if (!batch.adapted || batch.adapters.empty()) continue;
+      cell.norm = batch.adapters.front().norm;
+      cell.drift = batch.adapters.front().drift;
+    }
+    return cell;
   }
 
   // Whether this configuration was trained in `directory`, by as many ranks. Ranks write another digest than
@@ -175,7 +224,7 @@ class Cell {
   const std::vector<std::string>& overrides_;
   SettingsFrom own_;
   PluginHost& host_;
-  const SweepSteps& steps_;
+  const SweepTraining& training_;
   ConsoleOptions options_;
   std::string seed_;
 };
@@ -248,10 +297,8 @@ Sweep read_sweep(const std::string& path) {
   }
   if (sweep.baseline.empty()) sweep.baseline = sweep.rows.front().name;
   if (sweep.baseline_row() == sweep.rows.size()) {
-    std::vector<std::string> names;
-    for (const SweepRow& row : sweep.rows) names.push_back(row.name);
     throw config_error("{}: baseline = \"{}\" names no [[rows]]; there are: {}.", path, sweep.baseline,
-                       fmt::join(names, ", "));
+                       fmt::join(sweep.rows | std::views::transform(&SweepRow::name), ", "));
   }
   return sweep;
 }
@@ -299,12 +346,12 @@ void require_one_objective(const Sweep& sweep, const std::function<std::string(s
 }  // namespace
 
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
-                      const SweepSteps& steps, const ConsoleOptions& options) {
+                      const SweepTraining& training, const ConsoleOptions& options) {
   RunLog log(options, {});
   SweepResult result;
   result.cells.resize(sweep.rows.size());
   const auto cell_of = [&](std::size_t row, double seed) {
-    return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, steps, options);
+    return Cell(sweep, sweep.rows[row], static_cast<std::int64_t>(seed), overrides, host, training, options);
   };
   require_one_objective(sweep, [&](std::size_t row) { return cell_of(row, sweep.seeds.front()).hidden(); });
   for (const double seed : sweep.seeds) {

@@ -11,6 +11,7 @@
 #include "framework/eval/evaluate.h"
 #include "framework/plugin/plugin_host.h"
 #include "framework/report/console.h"
+#include "framework/train/training_observer.h"
 #include "tools/stats/observations.h"
 #include "tools/stats/study.h"
 
@@ -25,22 +26,7 @@ struct SweepRow {
   Origin origin = Origin::command_line();  // of `set`
 };
 
-// A sweep's TOML file:
-//   config = "base.toml"            # of the run, relative to this file
-//   directory = "runs/my_sweep"     # of the runs and of sweep.json, relative to the current folder
-//   seeds = [1, 2, 3]
-//   baseline = "fresh A"            # the row that the others are compared with; without it the first
-//   metric = "val_bpb"              # of the statistics: val_bpb or val_loss_nats
-//   margin = 0.0                    # within which a row counts as equal to the baseline, in its unit; 0 = not tested
-//   costs = false                   # also compare speed, memory and energy in a table (sweep_cost.h)
-//   ladder = [1, 2, 4]              # everything at so many times train.steps; how the gains change (ladder.h)
-//   target_steps = 3250             # of the training that the rows are compared for; 0 = not said
-//   target_loss_nats = 0.0          # a training loss, to which the seconds are told; 0 = none
-//   [[rows]]
-//   name = "fresh A"
-//   set = ["ttt.adapters.warm_start_a=false"]
-//   config = "other.toml"           # of this row's runs, in place of the sweep's
-//   ranks = 2                       # processes that each of its trainings is shared by, on this machine
+// A sweep's TOML file. declare_keys() in sweep.cpp says what the keys mean; each [[rows]] is a SweepRow.
 struct Sweep {
   std::string config;
   std::string directory;
@@ -86,32 +72,20 @@ struct SweepResult {
   std::vector<std::vector<SweepCell>> cells;  // by row, then by seed
 };
 
-// A training by several ranks, which are processes of their own: so it is given by what they read.
-struct RankTraining {
-  std::string config;
-  std::vector<std::string> overrides;  // as of --set, run.directory among them
-  std::filesystem::path directory;     // of the run
-  std::int64_t ranks = 2;
-};
-
-// What a sweep does with a configuration, given from above: it knows neither training nor test-time training.
-struct SweepSteps {
-  // Trains in the run directory of the configuration, anew.
-  std::function<void(LoadedConfig& loaded, const ConsoleOptions& options)> train;
-  // The same by several ranks on this machine. Needed where a row has any.
-  std::function<void(const RankTraining& training, const ConsoleOptions& options)> train_ranks;
-  // Test-time training of `weights` with its files in `directory`, going on where an interrupted
-  // sweep left it.
-  std::function<SweepCell(LoadedConfig& loaded, const std::filesystem::path& weights,
-                          const std::filesystem::path& directory, const ConsoleOptions& options)>
-      adapt;
+// How a sweep trains.
+struct SweepTraining {
+  std::vector<MakeObserver> observers = {};  // watch each training in this process
+  std::vector<std::string> plugin_paths =
+      {};  // as of --plugin-path, for ranks, which are processes of their own
+  // In the place of a training in this process: trains in the run directory of the configuration, anew. May be empty.
+  std::function<void(LoadedConfig& loaded)> instead = {};
 };
 
 // Trains and scores. Rows that differ in [ttt] alone share one training per seed; a training that an earlier
 // sweep finished with the same configuration is used again. `overrides` (as of --set) come before those of
 // the rows. Writes a run directory for each training and each score, and sweep.json. Throws Error.
 SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overrides, PluginHost& host,
-                      const SweepSteps& steps, const ConsoleOptions& options = {});
+                      const SweepTraining& training = {}, const ConsoleOptions& options = {});
 
 // Bits per byte by row and seed, or nats per token where a score has no bytes, with mean and sample standard deviation; the gain over the baseline's row,
 // which is named, as mean and standard deviation of the differences within each seed; and, a column of its
@@ -122,6 +96,51 @@ std::string sweep_table(const Sweep& sweep, const SweepResult& result);
 // Intervals and tests over the final scores (Sweep::metric): each row, and each against the baseline's, with
 // tests of equality within Sweep::margin. sweep.json holds it.
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result);
+
+// What the trainings cost: speed, seconds to a loss, memory, energy, and which rows no other beats.
+
+// From the result and the metrics of a run directory. With a target above 0 the seconds of training up to the
+// first report (train.log_every) whose mean loss is not above it. Throws data_error.
+SweepCost read_cost(const std::filesystem::path& directory, double target_loss_nats);
+nlohmann::ordered_json cost_json(const SweepCost& cost);
+
+// Means over the seeds of one row; a figure is absent where one seed has none.
+struct RowCost {
+  std::string name;
+  std::int64_t ranks = 1;
+  std::vector<double> tokens_per_second, seconds_to_target, process_bytes, device_bytes, joules,
+      joules_per_token, metric = {};  // by seed; empty: absent
+  bool pareto = false;
+};
+
+// Precondition: Sweep::costs. A row is on the Pareto front if no other row is as good in all of these and better in one:
+// seconds (to the target, or per token without one), device memory, energy (if all rows have it), and metric. Means count.
+std::vector<RowCost> row_costs(const Sweep& sweep, const SweepResult& result);
+
+// Mean +- standard deviation of every figure by row, n, the front, and why energy is absent where it is.
+std::string cost_table(const Sweep& sweep, const SweepResult& result);
+
+// Short runs can lie: what leads after few steps need not lead after many. A ladder repeats a sweep at several lengths.
+
+// One length.
+struct LadderRung {
+  double factor = 1;
+  std::int64_t steps = 0;  // of each training
+  Sweep sweep;             // its rows, in a folder of its own
+  SweepResult result;
+};
+
+// The lengths of `sweep`, without results; one of factor 1 without a ladder. `overrides` are of --set. Throws config_error
+// where a ladder has no train.steps to multiply, or a row sets its own.
+std::vector<LadderRung> ladder_lengths(const Sweep& sweep, const std::vector<std::string>& overrides);
+
+// Of each row but the baseline: the gain over it (Sweep::metric, lower is better) by length: mean, standard deviation over
+// seeds, and what a doubling adds, with its interval of 95 % over seeds (two or more; a line through each seed's gains by
+// the logarithm of the length). Empty for one rung.
+std::string ladder_table(const std::vector<LadderRung>& rungs);
+
+// A sentence where `steps` are less than half of `target`, 0 standing for none; otherwise "".
+std::string short_runs_text(std::int64_t steps, std::int64_t target);
 
 // Whether `folder` is a sweep's: it holds sweep.json.
 bool is_sweep_folder(const std::filesystem::path& folder);

@@ -1,9 +1,10 @@
-#include "tools/sweep/sweep_cost.h"
+#include "tools/sweep/sweep.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "framework/core/json_file.h"
 #include "framework/core/statistic.h"
@@ -11,7 +12,6 @@
 #include "framework/report/run_directory.h"
 #include "tools/report_page/run_record.h"
 #include "tools/stats/markdown_table.h"
-#include "tools/sweep/sweep.h"
 
 namespace mulligan {
 namespace {

@@ -20,6 +20,7 @@
 #include "framework/run/training_data.h"
 #include "tools/cost/dry_run.h"
 #include "tools/report_page/run_record.h"
+#include "tools/sweep/own_command.h"
 #include "tools/sweep/sweep.h"
 
 namespace mulligan::tries {
@@ -64,6 +65,29 @@ std::string compared_digest(const LoadedConfig& loaded, PluginHost& host) {
   return sha256_hex(text);
 }
 
+// Trains in the run directory of the configuration, going on where that was interrupted. Returns why the run was ended early
+// (why_end), or "". Throws Error; ExitCode::interrupted for a signal. In a process of its own: a plugin that crashes ends that
+// one alone, and its memory is its own.
+std::string train_in_child(const LoadedConfig& loaded, const std::vector<std::string>& plugin_paths,
+                           const AbortLimits& limits) {
+  const RunFiles files{loaded.config.run.directory};
+  if (fs::exists(files.result())) fs::remove_all(files.directory);  // of another configuration
+  const std::string config = files.directory.string() + ".toml";
+  write_file_atomically(config, print_resolved(loaded));
+  OwnCommand command{{"train", config, "--resume", "--quiet"}, plugin_paths};
+  command.log = files.log().string();
+  std::string worse;
+  int calls = 0;
+  command.end = [&] {
+    // Called at least five times a second.
+    if (++calls % 5 == 0) worse = why_end(read_metrics(files.metrics()), limits);
+    return !worse.empty();
+  };
+  if (!command.run()) return worse;
+  fs::remove_all(loaded.config.checkpoint.directory);  // the run has ended
+  return {};
+}
+
 // Of one configuration, by seed.
 struct Runs {
   std::vector<double> values;  // val_bpb
@@ -74,7 +98,6 @@ struct Try {
   const Request& request_;
   Memory& memory_;
   PluginHost& host_;
-  const TrainRun& train_;
   RunLog log_;
   LoadedConfig base_ = load(request_.base, request_, host_),
                variant_ = load(request_.variant, request_, host_);
@@ -202,15 +225,15 @@ struct Try {
     sweep.baseline = row;
     sweep.without_ttt = true;
     sweep.rows = {{row, sweep.config, {}, 1}};
-    SweepSteps steps;
+    SweepTraining training;
     std::string ended_early;
-    steps.train = [&](LoadedConfig& loaded, const ConsoleOptions&) {
+    training.instead = [&](LoadedConfig& loaded) {
       log_.print("{}: training", whose);
-      ended_early = train_(loaded, of_base ? AbortLimits{} : limits_);
+      ended_early = train_in_child(loaded, request_.plugin_paths, of_base ? AbortLimits{} : limits_);
       if (!ended_early.empty()) throw run_error("{}", ended_early);
     };
     try {
-      const SweepResult result = run_sweep(sweep, request_.overrides, host_, steps, {nullptr});
+      const SweepResult result = run_sweep(sweep, request_.overrides, host_, training, {nullptr});
       fs::remove(folder / "sweep.json");  // of this one run
       runs.values.push_back(result.cells[0][0].without.val_bpb);
       runs.directories.push_back(folder / row / fmt::format("seed_{}", seed));
@@ -302,9 +325,8 @@ struct Try {
 
 }  // namespace
 
-Result run_try(const Request& request, Memory& memory, PluginHost& host, const TrainRun& train,
-               const ConsoleOptions& console) {
-  return Try{request, memory, host, train, {console, {}}}.run();
+Result run_try(const Request& request, Memory& memory, PluginHost& host, const ConsoleOptions& console) {
+  return Try{request, memory, host, {console, {}}}.run();
 }
 
 }  // namespace mulligan::tries

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -50,16 +49,14 @@ std::string list_text(std::vector<Json> tries);
 std::string tries_page(const Memory& memory);
 
 struct Request {
-  std::string variant, base;           // TOML files
-  std::vector<std::string> overrides;  // as of --set, of both
-  std::vector<std::string> also;       // keys of what must not change that may
+  std::string variant, base;              // TOML files
+  std::vector<std::string> overrides;     // as of --set, of both
+  std::vector<std::string> plugin_paths;  // as of --plugin-path
+  std::vector<std::string> also;          // keys of what must not change that may
   std::string note;
   std::size_t pairs = 0;  // run side by side; 0: the variant alone, on the seeds of the kept baseline
   bool again = false;
 };
-// Trains in the run directory of the configuration, going on where that was interrupted. Returns why the run was ended early
-// (why_end), or "". Throws Error; ExitCode::interrupted for a signal.
-using TrainRun = std::function<std::string(LoadedConfig& loaded, const AbortLimits& limits)>;
 
 struct Result {
   Json record;
@@ -68,7 +65,6 @@ struct Result {
 };
 // The caller holds the lock of Memory::log(). Throws Error for what is refused, for a base that crashes and for a signal;
 // the same request then goes on.
-Result run_try(const Request& request, Memory& memory, PluginHost& host, const TrainRun& train,
-               const ConsoleOptions& console);
+Result run_try(const Request& request, Memory& memory, PluginHost& host, const ConsoleOptions& console);
 
 }  // namespace mulligan::tries

@@ -1,4 +1,4 @@
-#include "tools/commands/own_command.h"
+#include "tools/sweep/own_command.h"
 
 #include <sys/wait.h>
 
