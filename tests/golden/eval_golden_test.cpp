@@ -121,5 +121,30 @@ TEST_F(EvalGolden, EveryModeLayerOrderAndRankMatches) {
   for (const Case& test : cases) check(test);
 }
 
+// Without drop_remainder every target is scored once for any share. The reference drops tokens, so it has no such case.
+TEST_F(EvalGolden, WithoutDroppingTheRanksScoreEveryTokenOnce) {
+  Case test{"every token", false, true, 1, 0};
+  EvaluatorOptions options = options_of(test);
+  options.eval.drop_remainder = false;
+  const auto made = scorer(options);
+  const EvalSums whole = made->scoring.evaluator.score(tokens_, &bytes_);
+  EXPECT_EQ(whole.tokens, tokens_.size() - 1);
+  EXPECT_EQ(whole.bytes, bytes_.count(tokens_));
+  EXPECT_EQ(whole.first_target, 1);
+  EXPECT_EQ(whole.last_target, static_cast<std::int64_t>(tokens_.size()) - 1);
+  for (const int world_size : {2, 3}) {
+    EvalSums together;
+    for (int rank = 0; rank < world_size; ++rank) {
+      const EvalSums share = made->scoring.evaluator.score(tokens_, &bytes_, world_size, rank);
+      together.loss_nats += share.loss_nats;
+      together.tokens += share.tokens;
+      together.bytes += share.bytes;
+    }
+    EXPECT_EQ(together.tokens, whole.tokens);
+    EXPECT_EQ(together.bytes, whole.bytes);
+    EXPECT_NEAR(together.loss_nats, whole.loss_nats, 1e-9 * whole.loss_nats);
+  }
+}
+
 }  // namespace
 }  // namespace mulligan::eval_golden_test

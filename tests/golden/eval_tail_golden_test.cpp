@@ -35,11 +35,12 @@ class EvalTailGolden : public testing::Test {
     return std::log(sum) - row[target];
   }
 
-  std::vector<EvalSpan> rows(int world_size, int rank) const {
+  // The rows of one of `shares` ranks, as a process of `world_size` of them scores them.
+  std::vector<EvalSpan> rows(int shares, int world_size, int rank) const {
     EvalConfig eval;
     eval.sequence_length = config_.at("eval_seq_len");
     eval.packed_sequences = config_.at("seqs_per_batch");
-    eval.shares = world_size;
+    eval.shares = shares;
     return eval_rows(std::ssize(tokens_), eval, world_size, rank);
   }
 
@@ -70,7 +71,7 @@ TEST_F(EvalTailGolden, RowsSegmentsAndSums) {
                                       cu_sizes = fixture_.ints(prefix + ".cu_sizes");
       std::vector<std::int32_t> inputs, cu_seqlens;
       double sum = 0, bytes = 0, count = 0;
-      const std::vector<EvalSpan> made = rows(world_size, rank);
+      const std::vector<EvalSpan> made = rows(world_size, world_size, rank);
       ASSERT_EQ(made.size(), sizes.size());
       for (std::size_t i = 0; i < made.size(); ++i) {
         EXPECT_EQ(made[i].length, sizes[i]);
@@ -100,6 +101,21 @@ TEST_F(EvalTailGolden, RowsSegmentsAndSums) {
     EXPECT_EQ(whole_tokens, result.at("tokens").get<double>());
     EXPECT_EQ(whole_bytes, result.at("bytes").get<double>());
     EXPECT_EQ(whole_bytes, static_cast<double>(table_.count(tokens_)));
+  }
+}
+
+// One process replays the shares of several: what is scored does not depend on how many there are.
+TEST_F(EvalTailGolden, AnyNumberOfRanksScoresTheSameRows) {
+  for (const auto& [name, shares] : worlds()) {
+    const std::vector<EvalSpan> alone = rows(shares, 1, 0);
+    for (const int world_size : {1, 2, 3, 8}) {
+      std::vector<EvalSpan> together;
+      for (int rank = 0; rank < world_size; ++rank) {
+        const std::vector<EvalSpan> own = rows(shares, world_size, rank);
+        together.insert(together.end(), own.begin(), own.end());
+      }
+      EXPECT_EQ(together, alone) << shares << " shares on " << world_size << " ranks";
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 // and the tilted loss.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "framework/ttt/score_transform.h"
 #include "plugins/transforms/ngram_tilt/ngram_counts.h"
 #include "tests/golden/golden_fixture.h"
@@ -106,6 +108,28 @@ TEST(NgramTiltGolden, TiltedLosses) {
     tilts += gate[i];
   }
   EXPECT_GT(tilts, 0);
+}
+
+// From the logits: the tilted distribution of one row is the softmax with the boost on the hint's logit.
+TEST(NgramTiltGolden, TiltedDistribution) {
+  const GoldenFixture fixture("ngram_tilt");
+  const std::vector<double> expected = fixture.doubles("tilt.tilted_log_probs_row1");
+  const std::size_t vocabulary = expected.size();
+  const std::vector<double> logits = fixture.doubles("tilt.logits");
+  const std::size_t biases = fixture.bytes("tilt.gate")[1];  // 0: a row that is not gated
+  const mlg_bias hint{fixture.ints("tilt.hints")[1], fixture.doubles("tilt.boost")[1]};
+  const std::span<const double> row(&logits[vocabulary], vocabulary);
+  double sum = 0, total = 0;
+  for (const double logit : row) sum += std::exp(logit);
+  const auto loss = [&](std::size_t token) { return std::log(sum) - row[token]; };
+  const double hint_loss = loss(static_cast<std::size_t>(hint.token));
+  for (std::size_t token = 0; token < vocabulary; ++token) {
+    const double tilted = transformed_loss(loss(token), static_cast<std::int32_t>(token), {&hint, biases},
+                                           {&hint_loss, biases});
+    EXPECT_NEAR(-tilted, expected[token], fixture.manifest().at("tolerance").at("tilt_f64").get<double>());
+    total += std::exp(-tilted);
+  }
+  EXPECT_NEAR(total, 1, 1e-12);
 }
 
 }  // namespace

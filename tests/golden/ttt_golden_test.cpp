@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "framework/data/shard.h"
 #include "tests/golden/golden_model.h"
 #include "tests/golden/ttt_fixture.h"
 
@@ -64,6 +65,20 @@ class TttGolden : public testing::Test, protected TttFixture {
   GoldenFixture model_data_;
   ByteTable bytes_;
 };
+
+TEST_F(TttGolden, StreamAndDocuments) {
+  std::vector<std::uint16_t> stream = read_tokens(find_shards({(data_.folder() / "val").string()}));
+  EXPECT_EQ(stream.size(), config_.at("raw_tokens").get<std::size_t>());
+  stream.resize(static_cast<std::size_t>(whole_rows_length(static_cast<std::int64_t>(stream.size()),
+                                                           config_.at("eval_seq_len").get<std::int64_t>())));
+  EXPECT_EQ(stream, tokens_);
+  const std::vector<std::int32_t> expected = data_.ints("docs");
+  const std::vector<Document> documents = find_documents(tokens_);
+  ASSERT_EQ(2 * documents.size(), expected.size());
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    EXPECT_EQ(documents[i], (Document{expected[2 * i], expected[2 * i + 1]}));
+  }
+}
 
 TEST_F(TttGolden, EveryConfiguration) {
   int configurations = 0, finals = 0, deltas = 0;
@@ -126,6 +141,20 @@ TEST_F(TttGolden, PhaseTokens) {
     ++compared;
   }
   EXPECT_EQ(compared, config.phases);
+}
+
+// Without updates the score is that of the windows alone.
+TEST_F(TttGolden, ReferenceWithoutUpdates) {
+  TttRunner::Options frozen = options({{"prefix", 0}});
+  frozen.lr = 0;
+  const auto host = runner(frozen);
+  const TttConfig config = ttt_config({{"prefix", 0}});
+  const TttSetup setup = host->setup(config);
+  const TttReport report = TttScorer(host->model(), setup, {tokens_, 1, &bytes_, {}}).run();
+  EXPECT_NEAR(report.sums.mean_loss_nats(), results_.at("no_ttt_reference").at("val_loss").get<double>(),
+              val_loss_tolerance);
+  EXPECT_NEAR(report.sums.bpb(), results_.at("no_ttt_reference").at("val_bpb").get<double>(),
+              val_bpb_tolerance);
 }
 
 // One forward and backward pass with random adapters.
