@@ -12,7 +12,7 @@
 namespace mulligan::kernel_test::attention_test {
 namespace {
 
-const RegisterOperator test(attention_operator("attention_fwd", "attention_bwd", true));
+const RegisterOperator registered{attention_operator("attention_fwd", "attention_bwd", true)};
 
 TEST(Attention, BadSegmentsAreRefused) {
   expect_bad_segments_refused("attention_fwd");

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* forward_kernel = "attention_bidirectional_fwd";
 
-const RegisterOperator test(attention_operator(forward_kernel, "attention_bidirectional_bwd", false));
+const RegisterOperator registered{attention_operator(forward_kernel, "attention_bidirectional_bwd", false)};
 
 // A later key of the segment counts, as does an earlier one; one of another segment does not.
 TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {

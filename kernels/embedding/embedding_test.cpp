@@ -28,7 +28,7 @@ Operator embedding() {
   });
 }
 
-const RegisterOperator test(embedding());
+const RegisterOperator registered{embedding()};
 
 // 1 + 2^-24 + 2^-24 rounds to 1 only when the small numbers are added one by one, after the 1.
 TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {

@@ -60,7 +60,7 @@ Operator backward() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(forward()), RegisterOperator(backward())};
+const RegisterOperator registered{forward(), backward()};
 
 // du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next matmul passes on.
 TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextMatmulsInput) {

@@ -60,8 +60,7 @@ Operator matmul_operator(const char* kernel, const char* term) {
   return op.computes([term](auto& call) { matmul_formula(call, term); });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(matmul_operator("matmul", "c")),
-                                  RegisterOperator(matmul_operator("matmul_add", "term"))};
+const RegisterOperator registered{matmul_operator("matmul", "c"), matmul_operator("matmul_add", "term")};
 
 const RegisterRows registered_rows{{"matmul", "a:Tk b:nk c:Tn", "transpose_b=1 alpha=1"},
                                    {"matmul", "a:Tk b:nk c:Tn/f", "transpose_b=1 alpha=0.5 beta=1"},

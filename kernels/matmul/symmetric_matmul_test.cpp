@@ -76,7 +76,7 @@ Operator symmetric_matmul() {
   return op.computes([](auto& call) { matmul_formula(call); });
 }
 
-const RegisterOperator test(symmetric_matmul());
+const RegisterOperator registered{symmetric_matmul()};
 
 // The upper triangle is a copy of the lower one.
 TEST(SymmetricMatmul, F32ResultsEqualTheirTranspose) {

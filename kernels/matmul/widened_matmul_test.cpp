@@ -53,7 +53,7 @@ Operator widened_matmul() {
   });
 }
 
-const RegisterOperator registered(widened_matmul());
+const RegisterOperator registered{widened_matmul()};
 
 // The cuda backend's tests compare with the cpu backend.
 bool is_cpu() {

@@ -98,7 +98,7 @@ Operator concat_rows() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(qkv_split_norm_rope()), RegisterOperator(concat_rows())};
+const RegisterOperator registered{qkv_split_norm_rope(), concat_rows()};
 
 // Matrices that overlap, or do not fit, are refused, by name.
 TEST(ConcatRows, RowsThatOverlapAreRefused) {

@@ -51,7 +51,7 @@ Operator smear_gate() {
   });
 }
 
-const RegisterOperator test{smear_gate()};
+const RegisterOperator registered{smear_gate()};
 
 // 1 - s of an open gate is sigmoid(-logit), not what is left of 1.
 TEST(SmearGate, GradientsOfAnOpenGateKeepTheirDigits) {

@@ -500,15 +500,17 @@ void register_test(const std::shared_ptr<Operator>& op, const char* name) {
 
 }  // namespace
 
-RegisterOperator::RegisterOperator(Operator op) {
-  const auto shared = std::make_shared<Operator>(std::move(op));
-  CoversKernel::covered().insert(shared->forward);
-  register_test<ForwardTest>(shared, "Forward");
-  register_test<RefusalTest>(shared, "WrongArgumentsAreRefused");
-  if (shared->backward.empty()) return;
-  CoversKernel::covered().insert(shared->backward);
-  register_test<BackwardTest>(shared, "Backward");
-  register_test<FiniteDifferenceTest>(shared, "FiniteDifferences");
+RegisterOperator::RegisterOperator(std::initializer_list<Operator> operators) {
+  for (const Operator& op : operators) {
+    const auto shared = std::make_shared<Operator>(op);
+    CoversKernel::covered().insert(op.forward);
+    register_test<ForwardTest>(shared, "Forward");
+    register_test<RefusalTest>(shared, "WrongArgumentsAreRefused");
+    if (op.backward.empty()) continue;
+    CoversKernel::covered().insert(op.backward);
+    register_test<BackwardTest>(shared, "Backward");
+    register_test<FiniteDifferenceTest>(shared, "FiniteDifferences");
+  }
 }
 
 std::set<std::string>& CoversKernel::covered() {

@@ -37,7 +37,7 @@ Operator softcap_ce() {
                        Size{7, 320, 4, 1}, Size{40, 511, 30, 5}, Size{2, 3000, 200, 150}}) {
     op.cases.push_back(s.with({}, {"lse", {s.rows}, MLG_F32}));
   }
-  op.computes([](auto& call) {
+  return op.computes([](auto& call) {
     using std::tanh;
     auto& x = call.in("logits");
     const double cap = call.attribute("softcap");
@@ -49,9 +49,7 @@ Operator softcap_ce() {
       call.out("token_loss")[t] = call.out("lse")[t] - z(target);
     }
   });
-  return op;
 }
-const RegisterOperator registered(softcap_ce());
 
 // Both passes in one; a vocabulary beyond what is kept between them (cpu: 8192; cuda: 32 elements of each of
 // 512 threads) is streamed twice.
@@ -63,7 +61,7 @@ Operator softcap_ce_both() {
     op.cases.push_back(
         s.with({{"upstream", {s.rows}, MLG_F32, normal()}}, {"dlogits", {s.rows, s.vocabulary}}));
   }
-  op.computes([](auto& call) {
+  return op.computes([](auto& call) {
     using std::exp, std::tanh;
     auto& x = call.in("logits");
     const double cap = call.attribute("softcap");
@@ -80,9 +78,8 @@ Operator softcap_ce_both() {
       }
     }
   });
-  return op;
 }
-const RegisterOperator registered_both(softcap_ce_both());
+const RegisterOperator registered{softcap_ce(), softcap_ce_both()};
 
 // Of one row. `names`: of the third and the fourth argument.
 KernelCall one_row(const std::string& kernel, const std::string& names, mlg_dtype dtype,
