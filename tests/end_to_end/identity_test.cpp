@@ -72,12 +72,7 @@ class Identity : public testing::Test {
     LoadedConfig loaded = tiny().config(with(kRun, overrides));
     TttOptions options;
     options.console = nullptr;
-    run_ttt(
-        loaded, test_plugin_host(), origin_of_weights(weights()),
-        [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-          load_weights(weights(), store, layouts);
-        },
-        options);
+    run_ttt(loaded, test_plugin_host(), origin_of_weights(weights()), weights_in(weights()), options);
   }
   static MadeArtifact quantize(const fs::path& output, const Overrides& overrides,
                                const fs::path& file = weights()) {
