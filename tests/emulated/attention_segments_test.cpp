@@ -156,16 +156,10 @@ TEST(AttentionSegments, StartsAndLengthsOfRows) {
     const Array starts{MLG_I32, {rows + 1}, {}}, lengths{MLG_I32, {rows}, {}};
     const auto entries = static_cast<std::int64_t>(cu.size());
     const Array boundaries{MLG_I32, {entries}, std::vector<double>(cu.begin(), cu.end())};
-    const std::map<std::string, Array> written = backend
-                                                     .run({Rows::name,
-                                                           {{"cu_seqlens", boundaries},
-                                                            {"query_starts", starts},
-                                                            {"kv_starts", starts},
-                                                            {"stats_starts", starts},
-                                                            {"lengths", lengths}},
-                                                           {{"query", 128}, {"kv", 64}, {"stats", 8}},
-                                                           {}})
-                                                     .written;
+    const KernelCall call = kernel_call(Rows::name, "cu_seqlens query_starts kv_starts stats_starts lengths",
+                                        {boundaries, starts, starts, starts, lengths},
+                                        {{"query", 128}, {"kv", 64}, {"stats", 8}});
+    const std::map<std::string, Array> written = backend.run(call).written;
     std::int64_t at = 0;
     for (std::size_t row = 0; row <= static_cast<std::size_t>(rows); ++row) {
       ASSERT_EQ(written.at("query_starts").values[row], static_cast<double>(at * 128)) << row;

@@ -18,10 +18,7 @@ TEST(EmbeddingPieces, OfAFrequentRowAreAddedUpApart) {
     for (std::int64_t t = 0; t < tokens; ++t) ids.values.push_back(t < others ? 1 : 3);
     const Array dx{MLG_F32, {tokens, kWidth}, std::vector<double>(tokens * kWidth, 1.0)},
         table{MLG_F32, {5, kWidth}, std::vector<double>(5 * kWidth, 0x1p24)};
-    const KernelResult result = backend.run({.kernel = "embedding_bwd",
-                                             .arguments = {{"ids", ids}, {"dx", dx}, {"dtable", table}},
-                                             .attributes = {},
-                                             .aliases = {}});
+    const KernelResult result = backend.run(kernel_call("embedding_bwd", "ids dx dtable", {ids, dx, table}));
     // The first piece is lost, six of 128 and one of 104 are kept.
     for (std::int64_t j = 0; j < kWidth; ++j)
       EXPECT_EQ(result.written.at("dtable").values[3 * kWidth + j], 0x1p24 + 6 * 128 + 104) << others;
