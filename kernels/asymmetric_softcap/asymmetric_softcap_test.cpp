@@ -32,7 +32,7 @@ Operator asymmetric_softcap() {
   });
 }
 
-const RegisterOperator test{asymmetric_softcap()};
+const RegisterOperator registered{asymmetric_softcap()};
 
 // Logits at zero and far beyond the caps: the result is the cap, and so is what a unit of the cap changes.
 TEST(AsymmetricSoftcap, SaturatedLogits) {

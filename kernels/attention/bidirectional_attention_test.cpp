@@ -11,34 +11,22 @@ namespace {
 
 constexpr const char* forward_kernel = "attention_bidirectional_fwd";
 
-const RegisterOperator test(attention_operator(forward_kernel, "attention_bidirectional_bwd", false));
+const RegisterOperator registered{attention_operator(forward_kernel, "attention_bidirectional_bwd", false)};
 
 // A later key of the segment counts, as does an earlier one; one of another segment does not.
 TEST(BidirectionalAttention, SeesItsSegmentAndNoOther) {
   constexpr std::int64_t tokens = 150, first = 90;  // segments of more than a tile of either backend
   Random random(5);
-  const auto numbers = [&] {
-    std::vector<double> drawn;
-    for (std::int64_t i = 0; i < tokens * 4; ++i)
-      drawn.push_back(static_cast<double>(random() >> 11) * 0x1p-53 - 0.5);
-    return drawn;
-  };
-  const std::vector<double> q = numbers(), k = numbers(), v = numbers();
+  const auto drawn = [&] { return draw(MLG_F32, {tokens, 1, 4}, random); };
+  const Array q = drawn(), k = drawn(), v = drawn();
   const auto result = [&](std::int64_t changed) {
-    std::vector<double> other = v;
-    if (changed >= 0) other[static_cast<std::size_t>(changed * 4)] += 1;
-    const Array rows{MLG_F32, {tokens, 1, 4}, q};
-    return backend_with_threads(1)
-        .run(kernel_call(forward_kernel, "q k v cu_seqlens o lse",
-                         {rows,
-                          {MLG_F32, rows.shape, k},
-                          {MLG_F32, rows.shape, other},
-                          {MLG_I32, {3}, {0, first, tokens}},
-                          {MLG_F32, rows.shape, {}},
-                          {MLG_F32, {tokens, 1}, {}}},
-                         {{"softmax_scale", 0.5}}))
-        .written.at("o")
-        .values;
+    Array other = v;
+    if (changed >= 0) other.values[changed * 4] += 1;
+    const KernelCall call = kernel_call(
+        forward_kernel, "q k v cu_seqlens o lse",
+        {q, k, other, {MLG_I32, {3}, {0, first, tokens}}, {MLG_F32, q.shape, {}}, {MLG_F32, {tokens, 1}, {}}},
+        {{"softmax_scale", 0.1}});
+    return backend_with_threads(1).run(call).written.at("o").values;
   };
   const std::vector<double> before = result(-1);
   for (const std::int64_t changed : {std::int64_t{0}, first - 1, first, tokens - 1}) {

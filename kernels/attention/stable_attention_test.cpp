@@ -35,7 +35,7 @@ Operator stable_attention() {
   return op.computes([](auto& call) { attention_formula(call); });
 }
 
-const RegisterOperator test(stable_attention());
+const RegisterOperator registered{stable_attention()};
 
 KernelResult forward(const AttentionProblem& problem, mlg_dtype dtype,
                      const std::map<std::string, double>& attributes) {

@@ -65,8 +65,7 @@ Operator lerp_into() {
   });
 }
 
-const RegisterOperator axpby_tests[] = {RegisterOperator(axpby()), RegisterOperator(scale_by()),
-                                        RegisterOperator(lerp_into())};
+const RegisterOperator registered{axpby(), scale_by(), lerp_into()};
 
 const RegisterRows registered_rows{{"axpby", "a:Td b:Td y:Td", "alpha=0.7 beta=0.3"},
                                    {"scale_by", "x:Td/f scale:1/f"},

@@ -46,7 +46,7 @@ Operator cross_entropy() {
   });
 }
 
-const RegisterOperator test(cross_entropy());
+const RegisterOperator registered{cross_entropy()};
 
 KernelCall backward_call(const Array& logits, const Array& targets, const Array& lse, const Array& upstream) {
   return kernel_call("cross_entropy_bwd", "logits targets lse upstream dlogits",

@@ -28,7 +28,7 @@ Operator embedding() {
   });
 }
 
-const RegisterOperator test(embedding());
+const RegisterOperator registered{embedding()};
 
 // 1 + 2^-24 + 2^-24 rounds to 1 only when the small numbers are added one by one, after the 1.
 TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
@@ -49,6 +49,25 @@ TEST(Embedding, GradientsOfOneRowAreAddedInOrderOfTokens) {
       EXPECT_EQ(sums[3 * width + j], 1.0);
       EXPECT_EQ(sums[4 * width + j], 0.0);
     }
+  }
+}
+
+// 2^24 + 1 rounds to 2^24 in f32: what is added one by one to a large value is lost, and what a piece of a frequent row has
+// added up before is not. `others`: tokens of a row before it, which move its place among the sorted tokens.
+TEST(Embedding, PiecesOfAFrequentRowAreAddedUpApartOnTheCudaBackend) {
+  if (reference_backend() == nullptr) GTEST_SKIP() << "the cpu backend adds in order of tokens";
+  constexpr std::int64_t frequent = 1000, width = 24;
+  const Array table{MLG_F32, {5, width}, std::vector<double>(5 * width, 0x1p24)};
+  for (const std::int64_t others : {0, 1, 127, 128, 300}) {
+    const std::int64_t tokens = frequent + others;
+    Array ids{MLG_I32, {tokens}, {}};
+    for (std::int64_t t = 0; t < tokens; ++t) ids.values.push_back(t < others ? 1 : 3);
+    const Array dx{MLG_F32, {tokens, width}, std::vector<double>(tokens * width, 1.0)};
+    const auto result =
+        backend_with_threads(2).run(kernel_call("embedding_bwd", "ids dx dtable", {ids, dx, table}));
+    // The first piece is lost, six of 128 and one of 104 are kept.
+    for (std::int64_t j = 0; j < width; ++j)
+      EXPECT_EQ(result.written.at("dtable").values[3 * width + j], 0x1p24 + 6 * 128 + 104) << others;
   }
 }
 

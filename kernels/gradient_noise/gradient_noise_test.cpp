@@ -34,25 +34,27 @@ double squares_of(const std::vector<double>& g) {
   return sum;
 }
 
-// Of the elements [first, first + part) of `g`.
-std::vector<double> noise(int mode, double sigma, const std::vector<double>& g, int variant,
-                          std::size_t first = 0, std::size_t part = count) {
+// For the elements [first, first + part) of `g`.
+KernelCall call_of(int mode, double sigma, const std::vector<double>& g, std::size_t first = 0,
+                   std::size_t part = count) {
   const std::array<std::int32_t, 4> key = PhiloxStream(42, "noise/w").key();
   const auto begin = g.begin() + static_cast<std::ptrdiff_t>(first);
   const std::vector<std::int64_t> shape = {static_cast<std::int64_t>(part)};
-  return backend_with_threads(variant)
-      .run(kernel_call("gradient_noise", "gradient key step sigma squares noise",
-                       {{MLG_F32, shape, {begin, begin + static_cast<std::ptrdiff_t>(part)}},
-                        {MLG_I32, {4}, {key.begin(), key.end()}},
-                        {MLG_I32, {1}, {static_cast<double>(step)}},
-                        {MLG_F32, {1}, {sigma}},
-                        {MLG_F64, {1}, {squares_of(g)}},
-                        {MLG_F32, shape, {}}},
-                       {{"mode", static_cast<double>(mode)},
-                        {"first", static_cast<double>(first)},
-                        {"elements", static_cast<double>(count)}}))
-      .written.at("noise")
-      .values;
+  return kernel_call("gradient_noise", "gradient key step sigma squares noise",
+                     {{MLG_F32, shape, {begin, begin + static_cast<std::ptrdiff_t>(part)}},
+                      {MLG_I32, {4}, {key.begin(), key.end()}},
+                      {MLG_I32, {1}, {static_cast<double>(step)}},
+                      {MLG_F32, {1}, {sigma}},
+                      {MLG_F64, {1}, {squares_of(g)}},
+                      {MLG_F32, shape, {}}},
+                     {{"mode", static_cast<double>(mode)},
+                      {"first", static_cast<double>(first)},
+                      {"elements", static_cast<double>(count)}});
+}
+
+std::vector<double> noise(int mode, double sigma, const std::vector<double>& g, int variant,
+                          std::size_t first = 0, std::size_t part = count) {
+  return backend_with_threads(variant).run(call_of(mode, sigma, g, first, part)).written.at("noise").values;
 }
 
 std::uint64_t number(std::size_t i) {
@@ -125,14 +127,9 @@ TEST(GradientNoise, WhatIsNotFiniteIsNotRounded) {
 }
 
 TEST(GradientNoise, TheNormModeNeedsTheSum) {
-  const std::string sentence =
-      backend_with_threads(1).refusal(kernel_call("gradient_noise", "gradient key step sigma noise",
-                                                  {{MLG_F32, {4}, {1, 2, 3, 4}},
-                                                   {MLG_I32, {4}, {1, 2, 3, 4}},
-                                                   {MLG_I32, {1}, {0}},
-                                                   {MLG_F32, {1}, {1}},
-                                                   {MLG_F32, {4}, {}}},
-                                                  {{"mode", 4}, {"first", 0}, {"elements", 4}}));
+  KernelCall call = call_of(4, 1, gradients());
+  call.arguments.erase("squares");
+  const std::string sentence = backend_with_threads(1).refusal(call);
   EXPECT_NE(sentence.find("needs the argument squares"), std::string::npos) << sentence;
 }
 

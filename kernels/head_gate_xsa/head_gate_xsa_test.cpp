@@ -85,7 +85,7 @@ TEST(HeadGateXsa, ZeroValueVectorIsHarmless) {
   for (const double value : backward.written.at("dv").values) EXPECT_EQ(value, 0.0);
 }
 
-const RegisterOperator registered(head_gate_xsa());
+const RegisterOperator registered{head_gate_xsa()};
 
 const RegisterRows registered_rows{
     {"head_gate_xsa_fwd", "o:THh v:TKh gate:TH y:THh", "gate_scale=1.5"},

@@ -128,8 +128,7 @@ Operator lane_mean_norm() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(skip_merge()), RegisterOperator(lane_merge()),
-                                  RegisterOperator(lane_chain()), RegisterOperator(lane_mean_norm())};
+const RegisterOperator registered{skip_merge(), lane_merge(), lane_chain(), lane_mean_norm()};
 
 const std::string lanes = "lane0:Td lane1:Td a:Td m:Td attn_scale:d/f mlp_scale:d/f rho:2/f post:22/f ",
                   lane_gradients =

@@ -26,7 +26,7 @@ Operator leaky_relu_squared() {
   });
 }
 
-const RegisterOperator registered(leaky_relu_squared());
+const RegisterOperator registered{leaky_relu_squared()};
 
 const RegisterRows registered_rows{{"leaky_relu_squared_fwd", "u:TF y:TF", "slope=0.5"},
                                    {"leaky_relu_squared_bwd", "u:TF dy:TF du:TF", "slope=0.5"}};

@@ -1,6 +1,4 @@
 // matmul against its formula, and matmul_add: the same with a term in other memory than the result.
-#include <limits>
-
 #include "tests/kernels/matmul_formula.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
@@ -8,60 +6,27 @@
 namespace mulligan::kernel_test::matmul_test {
 namespace {
 
-struct Problem {
-  std::int64_t m, n, k;
-  std::int64_t batch = 0;  // 0: rank 2
-  double alpha = 1.0, beta = 0.0;
-};
+const MatmulProblem kProblems[] = {
+    {.m = 5, .n = 7, .k = 3},
+    {.m = 1, .n = 1, .k = 1, .beta = 1.0},
+    {.m = 65, .n = 33, .k = 129, .alpha = 0.5, .beta = 1.0},
+    {.m = 8, .n = 10, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25},
+    {.m = 300, .n = 530, .k = 17, .beta = 1.0},  // several tiles, shorter last ones
+    {.m = 12, .n = 600, .k = 9, .batch = 2, .alpha = 1.125, .beta = 1.0},
+    {.m = 17, .n = 9, .k = 2100, .alpha = 0.3, .beta = -2.0},  // inner dimension in pieces
+    {.m = 12, .n = 8, .k = 3001, .batch = 2}};
 
 // `term`: the argument that beta scales.
-Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype,
-                 const char* term) {
-  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
-    return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
-  };
-  // beta = 0 must not read c: NaN times 0 would show.
-  const Generator before = p.beta != 0.0 ? normal() : [](Random&, std::int64_t) {
-    return std::numeric_limits<double>::quiet_NaN();
-  };
-  const Operand c{"c", shape(p.m, p.n), c_dtype, before};
-  Operand added = c;
-  added.name = term;
-  return {{{"a", transpose_a ? shape(p.k, p.m) : shape(p.m, p.k)},
-           {"b", transpose_b ? shape(p.n, p.k) : shape(p.k, p.n)},
-           added},
-          {c},
-          {{"transpose_a", transpose_a ? 1.0 : 0.0},
-           {"transpose_b", transpose_b ? 1.0 : 0.0},
-           {"alpha", p.alpha},
-           {"beta", p.beta}}};
-}
-
 Operator matmul_operator(const char* kernel, const char* term) {
   Operator op{.forward = kernel, .backward = ""};
-  for (const bool transpose_a : {false, true}) {
-    for (const bool transpose_b : {false, true}) {
-      for (const std::optional<mlg_dtype> c :
-           {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
-        const auto add = [&](const Problem& p) {
-          op.cases.push_back(matmul_case(p, transpose_a, transpose_b, c, term));
-        };
-        add({.m = 5, .n = 7, .k = 3});
-        add({.m = 1, .n = 1, .k = 1, .beta = 1.0});
-        add({.m = 65, .n = 33, .k = 129, .alpha = 0.5, .beta = 1.0});
-        add({.m = 8, .n = 10, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25});
-        add({.m = 300, .n = 530, .k = 17, .beta = 1.0});  // several tiles, shorter last ones
-        add({.m = 12, .n = 600, .k = 9, .batch = 2, .alpha = 1.125, .beta = 1.0});
-        add({.m = 17, .n = 9, .k = 2100, .alpha = 0.3, .beta = -2.0});  // inner dimension in pieces
-        add({.m = 12, .n = 8, .k = 3001, .batch = 2});
-      }
-    }
-  }
+  for_each_layout([&](bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c) {
+    for (const MatmulProblem& p : kProblems)
+      op.cases.push_back(matmul_case(p, transpose_a, transpose_b, c, term));
+  });
   return op.computes([term](auto& call) { matmul_formula(call, term); });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(matmul_operator("matmul", "c")),
-                                  RegisterOperator(matmul_operator("matmul_add", "term"))};
+const RegisterOperator registered{matmul_operator("matmul", "c"), matmul_operator("matmul_add", "term")};
 
 const RegisterRows registered_rows{{"matmul", "a:Tk b:nk c:Tn", "transpose_b=1 alpha=1"},
                                    {"matmul", "a:Tk b:nk c:Tn/f", "transpose_b=1 alpha=0.5 beta=1"},

@@ -1,8 +1,8 @@
 // symmetric_matmul against the formula of matmul, on operands whose matmul equals its transpose.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/matmul_formula.h"
@@ -17,17 +17,10 @@ double scattered(std::int64_t item, std::int64_t i, std::int64_t j) {
                   3.1 * static_cast<double>(item));
 }
 
-struct Problem {
-  std::int64_t n, k;
-  std::int64_t batch = 0;  // 0: rank 2
-  double alpha = 1.0, beta = 0.0;
-};
-
 // op(b) is the transpose of op(a).
-Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
-  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
-    return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
-  };
+Case symmetric_case(MatmulProblem p, bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c_dtype) {
+  p.m = p.n;
+  Case c = matmul_case(p, transpose_a, transpose_b, c_dtype);
   // Element (i, j) of op(a) [n, k], wherever it is stored.
   const auto factor = [&](bool swapped) {
     return [n = p.n, k = p.k, swapped](Random&, std::int64_t index) {
@@ -35,53 +28,41 @@ Case matmul_case(const Problem& p, bool transpose_a, bool transpose_b, std::opti
       return swapped ? scattered(item, at % n, at / n) : scattered(item, at / k, at % k);
     };
   };
-  // beta = 0 must not read c: NaN times 0 would show.
-  const Generator before = [n = p.n, read = p.beta != 0.0](Random&, std::int64_t index) {
-    if (!read) return std::numeric_limits<double>::quiet_NaN();
+  c.inputs[0].generate = factor(transpose_a);
+  c.inputs[1].generate = factor(!transpose_b);
+  if (p.beta == 0.0) return c;
+  c.inputs[2].generate = [n = p.n](Random&, std::int64_t index) {
     const std::int64_t i = index % (n * n) / n, j = index % n;
     return scattered(index / (n * n), std::min(i, j), std::max(i, j));
   };
-  const Operand c{"c", shape(p.n, p.n), c_dtype, before};
-  return {{{"a", transpose_a ? shape(p.k, p.n) : shape(p.n, p.k), std::nullopt, factor(transpose_a)},
-           {"b", transpose_b ? shape(p.n, p.k) : shape(p.k, p.n), std::nullopt, factor(!transpose_b)},
-           c},
-          {c},
-          {{"transpose_a", transpose_a ? 1.0 : 0.0},
-           {"transpose_b", transpose_b ? 1.0 : 0.0},
-           {"alpha", p.alpha},
-           {"beta", p.beta}}};
+  return c;
 }
 
 Operator symmetric_matmul() {
   Operator op{.forward = "symmetric_matmul", .backward = ""};
-  for (const bool transpose_a : {false, true}) {
-    for (const bool transpose_b : {false, true}) {
-      for (const std::optional<mlg_dtype> c :
-           {std::optional<mlg_dtype>(), std::optional<mlg_dtype>(MLG_F32)}) {
-        const auto add = [&](const Problem& p) {
-          op.cases.push_back(matmul_case(p, transpose_a, transpose_b, c));
-        };
-        add({.n = 5, .k = 3});
-        add({.n = 1, .k = 1, .beta = 1.0});
-        add({.n = 65, .k = 129, .alpha = 0.5, .beta = 1.0});
-        add({.n = 80, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25});
-        add({.n = 300, .k = 17, .beta = 1.0});
-        if (transpose_a && !transpose_b) add({.n = 600, .k = 9, .batch = 2, .alpha = 1.125, .beta = -2.0});
-        if (!transpose_a && transpose_b) add({.n = 600, .k = 10, .batch = 2, .alpha = 1.125, .beta = -2.0});
-        add({.n = 130, .k = 200});
-        add({.n = 130, .k = 1100, .beta = 1.0});
-      }
-    }
-  }
+  for_each_layout([&](bool transpose_a, bool transpose_b, std::optional<mlg_dtype> c) {
+    const auto add = [&](const MatmulProblem& p) {
+      op.cases.push_back(symmetric_case(p, transpose_a, transpose_b, c));
+    };
+    add({.n = 5, .k = 3});
+    add({.n = 1, .k = 1, .beta = 1.0});
+    add({.n = 65, .k = 129, .alpha = 0.5, .beta = 1.0});
+    add({.n = 80, .k = 6, .batch = 3, .alpha = -1.5, .beta = 0.25});
+    add({.n = 300, .k = 17, .beta = 1.0});
+    if (transpose_a != transpose_b)
+      add({.n = 600, .k = transpose_a ? 9 : 10, .batch = 2, .alpha = 1.125, .beta = -2.0});
+    add({.n = 130, .k = 200});
+    add({.n = 130, .k = 1100, .beta = 1.0});
+  });
   return op.computes([](auto& call) { matmul_formula(call); });
 }
 
-const RegisterOperator test(symmetric_matmul());
+const RegisterOperator registered{symmetric_matmul()};
 
 // The upper triangle is a copy of the lower one.
 TEST(SymmetricMatmul, F32ResultsEqualTheirTranspose) {
   for (const std::int64_t n : {65, 300, 600}) {
-    const Case c = matmul_case({.n = n, .k = 34, .batch = 2, .alpha = 0.3}, false, true, std::nullopt);
+    const Case c = symmetric_case({.n = n, .k = 34, .batch = 2, .alpha = 0.3}, false, true, std::nullopt);
     KernelCall call = kernel_call("symmetric_matmul", "", {}, c.attributes);
     Random random(1);
     for (const Operand& operand : c.inputs) {

@@ -1,59 +1,49 @@
 // widened_matmul against its formula, and against matmul with the widened b: the same bits on a backend that computes both.
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "tests/kernels/backend_fixture.h"
+#include "tests/kernels/matmul_formula.h"
 #include "tests/kernels/operator_tests.h"
 #include "tests/kernels/row_probe.h"
 
 namespace mulligan::kernel_test::widened_matmul_test {
 namespace {
 
-struct Problem {
-  std::int64_t m, n, k;
-  double beta = 0;
-};
 // Odd ones, shorter last tiles, single rows as generation has them, an inner dimension that is cut in pieces.
-const Problem kProblems[] = {{5, 7, 3},    {1, 1, 1, 1.0}, {65, 33, 129, 1.0}, {1, 130, 70},
-                             {64, 64, 16}, {300, 530, 17}, {12, 600, 9, -0.5}, {17, 9, 2100, 1.0}};
+const MatmulProblem kProblems[] = {{.m = 5, .n = 7, .k = 3},
+                                   {.m = 1, .n = 1, .k = 1, .beta = 1.0},
+                                   {.m = 65, .n = 33, .k = 129, .beta = 1.0},
+                                   {.m = 1, .n = 130, .k = 70},
+                                   {.m = 64, .n = 64, .k = 16},
+                                   {.m = 12, .n = 600, .k = 9, .beta = -0.5},
+                                   {.m = 300, .n = 530, .k = 17},
+                                   {.m = 17, .n = 9, .k = 2100, .beta = 1.0}};
 // More than one tile of columns over an inner dimension of several pieces; rows of generation and of training.
-const Problem kLarge[] = {{3, 1100, 1500}, {1, 1536, 512}, {257, 1040, 96, 1.0}, {2, 600, 2049}};
+const MatmulProblem kLarge[] = {{.m = 3, .n = 1100, .k = 1500},
+                                {.m = 1, .n = 1536, .k = 512},
+                                {.m = 257, .n = 1040, .k = 96, .beta = 1.0},
+                                {.m = 2, .n = 600, .k = 2049}};
 
 Operator widened_matmul() {
   Operator op{.forward = "widened_matmul", .backward = ""};
   for (const mlg_dtype stored : {MLG_BF16, MLG_F16}) {
     for (const bool transpose_b : {false, true}) {
-      for (const Problem& p : kProblems) {
-        // beta = 0 must not read c: NaN times 0 would show.
-        const Generator before = p.beta != 0 ? normal() : [](Random&, std::int64_t) {
-          return std::numeric_limits<double>::quiet_NaN();
-        };
-        const Shape b = transpose_b ? Shape{p.n, p.k} : Shape{p.k, p.n};
-        const Operand c{"c", {p.m, p.n}, MLG_F32, before};
-        op.cases.push_back({{{"a", {p.m, p.k}, MLG_F32}, {"b", b, stored}, c},
-                            {c},
-                            {{"transpose_b", transpose_b ? 1.0 : 0.0}, {"beta", p.beta}}});
+      for (const MatmulProblem& p : kProblems) {
+        Case& c = op.cases.emplace_back(matmul_case(p, false, transpose_b, MLG_F32));
+        c.inputs[0].dtype = MLG_F32;
+        c.inputs[1].dtype = stored;
+        for (const char* fixed : {"transpose_a", "alpha"}) c.attributes.erase(fixed);
       }
     }
   }
   return op.computes([](auto& call) {
-    using S = typename std::remove_reference_t<decltype(call)>::Scalar;
-    auto &a = call.in("a"), &b = call.in("b"), &before = call.in("c"), &c = call.out("c");
-    const bool transposed = call.attribute("transpose_b") != 0;
-    const double beta = call.attribute("beta");
-    for (std::int64_t i = 0; i < c.dim(0); ++i) {
-      for (std::int64_t j = 0; j < c.dim(1); ++j) {
-        S sum = 0.0;
-        for (std::int64_t l = 0; l < a.dim(1); ++l) sum += a(i, l) * (transposed ? b(j, l) : b(l, j));
-        c(i, j) = sum;
-        if (beta != 0) c(i, j) += S(beta) * before(i, j);
-      }
-    }
+    call.attributes["transpose_a"] = 0;
+    call.attributes["alpha"] = 1;
+    matmul_formula(call);
   });
 }
 
-const RegisterOperator registered(widened_matmul());
+const RegisterOperator registered{widened_matmul()};
 
 // The cuda backend's tests compare with the cpu backend.
 bool is_cpu() {
@@ -67,9 +57,9 @@ TEST(WidenedMatmul, HasTheBitsOfAnF32MatmulWithTheWidenedWeight) {
   Random random(11);
   for (const mlg_dtype stored : {MLG_BF16, MLG_F16}) {
     for (const bool transposed : {false, true}) {
-      std::vector<Problem> problems(std::begin(kProblems), std::end(kProblems));
+      std::vector<MatmulProblem> problems(std::begin(kProblems), std::end(kProblems));
       problems.insert(problems.end(), std::begin(kLarge), std::end(kLarge));
-      for (const Problem& p : problems) {
+      for (const MatmulProblem& p : problems) {
         const Array a = draw(MLG_F32, {p.m, p.k}, random), c = draw(MLG_F32, {p.m, p.n}, random);
         const Array b = draw(stored, transposed ? Shape{p.n, p.k} : Shape{p.k, p.n}, random);
         Array wide = b;

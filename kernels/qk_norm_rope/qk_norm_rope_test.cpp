@@ -34,7 +34,7 @@ Operator qk_norm_rope() {
   });
 }
 
-const RegisterOperator registered(qk_norm_rope());
+const RegisterOperator registered{qk_norm_rope()};
 
 const std::string rope = "cos:Lr/f sin:Lr/f ", rotary = "rope_dims=8 norm=1 eps=1e-6";
 const RegisterRows registered_rows{

@@ -98,26 +98,20 @@ Operator concat_rows() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(qkv_split_norm_rope()), RegisterOperator(concat_rows())};
+const RegisterOperator registered{qkv_split_norm_rope(), concat_rows()};
 
 // Matrices that overlap, or do not fit, are refused, by name.
-TEST(ConcatRows, RowsThatOverlapAreRefused) {
-  const auto refusal = [](double row_b, std::int64_t rows) {
+TEST(ConcatRows, RowsThatOverlapOrDoNotFitAreRefused) {
+  const auto refusal = [](double row_b, std::int64_t rows, const Array& b = {MLG_F32, {2, 3}, {}}) {
     const Array a{MLG_F32, {2, 3}, {}}, y{MLG_F32, {rows, 3}, {}};
     return backend_with_threads(1).refusal(
-        kernel_call("concat_rows_fwd", "a b y", {a, a, y}, {{"row_b", row_b}, {"row_c", 0}, {"row_d", 0}}));
+        kernel_call("concat_rows_fwd", "a b y", {a, b, y}, {{"row_b", row_b}, {"row_c", 0}, {"row_d", 0}}));
   };
   EXPECT_EQ(refusal(2, 4), "");
   EXPECT_NE(refusal(1, 4).find("argument b must begin after"), std::string::npos) << refusal(1, 4);
   EXPECT_NE(refusal(3, 4).find("argument b must end within the 4 rows"), std::string::npos) << refusal(3, 4);
-}
-
-// A matrix of more columns than the whole does not fit.
-TEST(ConcatRows, AWiderMatrixIsRefused) {
-  const Array a{MLG_F32, {2, 3}, {}}, b{MLG_F32, {1, 4}, {}}, y{MLG_F32, {4, 3}, {}};
-  const std::string refusal = backend_with_threads(1).refusal(
-      kernel_call("concat_rows_fwd", "a b y", {a, b, y}, {{"row_b", 2}, {"row_c", 0}, {"row_d", 0}}));
-  EXPECT_NE(refusal.find("argument b must have at most the 3 columns"), std::string::npos) << refusal;
+  const std::string wider = refusal(2, 4, {MLG_F32, {1, 4}, {}});
+  EXPECT_NE(wider.find("argument b must have at most the 3 columns"), std::string::npos) << wider;
 }
 
 const RegisterRows registered_rows{{"concat_rows_fwd", "a:md b:Fd y:Rd", "row_b=9"},

@@ -25,7 +25,7 @@ Operator rational_softcap() {
   });
 }
 
-const RegisterOperator registered(rational_softcap());
+const RegisterOperator registered{rational_softcap()};
 
 const RegisterRows registered_rows{{"rational_softcap_fwd", "z:TV y:TV/f", "cap=3"},
                                    {"rational_softcap_bwd", "z:TV dy:TV/f dz:TV", "cap=3"}};

@@ -49,9 +49,7 @@ Operator clip_scale() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(total("sum_f64", false)),
-                                  RegisterOperator(total("sum_squares_f64", true)),
-                                  RegisterOperator(clip_scale())};
+const RegisterOperator registered{total("sum_f64", false), total("sum_squares_f64", true), clip_scale()};
 
 const CoversKernel covers_record_scalar("record_scalar");
 

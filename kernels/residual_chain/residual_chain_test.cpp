@@ -41,7 +41,7 @@ Operator residual_chain() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(residual_chain())};
+const RegisterOperator registered{residual_chain()};
 
 const RegisterRows registered_rows{
     {"residual_chain_fwd",

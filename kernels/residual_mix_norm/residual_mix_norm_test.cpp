@@ -26,7 +26,7 @@ Operator residual_mix_norm() {
   });
 }
 
-const RegisterOperator registered(residual_mix_norm());
+const RegisterOperator registered{residual_mix_norm()};
 
 const RegisterRows registered_rows{
     {"residual_mix_norm_fwd", "x:Td x0:Td mix:2d/f y:Td n:Td", norm_attributes},

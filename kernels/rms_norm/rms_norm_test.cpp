@@ -22,7 +22,7 @@ Operator rms_norm() {
   });
 }
 
-const RegisterOperator registered(rms_norm());
+const RegisterOperator registered{rms_norm()};
 
 const RegisterRows registered_rows{{"rms_norm_fwd", "x:Td y:Td", norm_attributes},
                                    {"rms_norm_bwd", "x:Td dy:Td dx:Td", norm_attributes}};

@@ -23,7 +23,7 @@ Operator row_bias() {
   });
 }
 
-const RegisterOperator registered(row_bias());
+const RegisterOperator registered{row_bias()};
 
 const RegisterRows registered_rows{{"row_bias_fwd", "x:Td bias:d/f y:Td"},
                                    {"row_bias_bwd", "dy:Td dbias:d/f"}};

@@ -27,7 +27,7 @@ Operator scale_rows() {
   });
 }
 
-const RegisterOperator tests[] = {RegisterOperator(scale_rows())};
+const RegisterOperator registered{scale_rows()};
 
 // Without ds the gradients need no a, and without s it is ones.
 TEST(ScaledAddNorm, NeedsAForTheGradientOfTheScaleAlone) {

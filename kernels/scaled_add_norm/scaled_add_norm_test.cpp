@@ -28,7 +28,7 @@ Operator scaled_add_norm() {
   });
 }
 
-const RegisterOperator registered(scaled_add_norm());
+const RegisterOperator registered{scaled_add_norm()};
 
 const RegisterRows registered_rows{
     {"scaled_add_norm_fwd", "x:Td a:Td s:d/f y:Td n:Td", norm_attributes},

@@ -25,7 +25,7 @@ Operator silu_gate() {
   });
 }
 
-const RegisterOperator registered(silu_gate());
+const RegisterOperator registered{silu_gate()};
 
 const RegisterRows registered_rows{{"silu_gate_fwd", "g:TF u:TF y:TF"},
                                    {"silu_gate_bwd", "g:TF u:TF dy:TF dg:TF du:TF"}};

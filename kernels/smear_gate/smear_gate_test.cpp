@@ -51,29 +51,7 @@ Operator smear_gate() {
   });
 }
 
-const RegisterOperator test{smear_gate()};
-
-// With lambda 0 the embedding goes through, bit for bit, and only lambda has a gradient as well.
-TEST(SmearGate, BeginsAsTheIdentity) {
-  const Array x{MLG_F32, {3, 2}, {1, 2, 3, 4, 5, 6}}, tokens{MLG_I32, {3}, {1, 7, 8}},
-      weight{MLG_F32, {1, 2}, {0, 0}}, lambda{MLG_F32, {1}, {0}}, zeros{MLG_F32, {1, 2}, {0, 0}};
-  BackendFixture& backend = backend_with_threads(1);
-  const std::map<std::string, double> attributes = {{"row_length", 3}, {"document_start", 1}};
-  const auto forward =
-      backend.run(kernel_call("smear_gate_fwd", "x tokens weight lambda y",
-                              {x, tokens, weight, lambda, {MLG_F32, {3, 2}, {}}}, attributes));
-  EXPECT_EQ(forward.written.at("y").values, x.values);
-  std::map<std::string, double> backward_attributes = attributes;
-  backward_attributes["accumulate_dx"] = 0;
-  const auto backward = backend.run(kernel_call(
-      "smear_gate_bwd", "x tokens weight lambda dy dx dweight dlambda",
-      {x, tokens, weight, lambda, x, {MLG_F32, {3, 2}, std::vector<double>(6, 0.0)}, zeros, lambda},
-      backward_attributes));
-  EXPECT_EQ(backward.written.at("dx").values, x.values);
-  EXPECT_EQ(backward.written.at("dweight").values, zeros.values);
-  // 0.5 (<dy_1, x_0> + <dy_2, x_1>) = 0.5 (11 + 39)
-  EXPECT_NEAR(backward.written.at("dlambda").values[0], 25.0, 1e-4);
-}
+const RegisterOperator registered{smear_gate()};
 
 // 1 - s of an open gate is sigmoid(-logit), not what is left of 1.
 TEST(SmearGate, GradientsOfAnOpenGateKeepTheirDigits) {

@@ -23,7 +23,7 @@ Operator softcap() {
   });
 }
 
-const RegisterOperator registered(softcap());
+const RegisterOperator registered{softcap()};
 
 const RegisterRows registered_rows{{"softcap_fwd", "z:TV y:TV", "cap=3"},
                                    {"softcap_bwd", "z:TV dy:TV dz:TV", "cap=3"}};

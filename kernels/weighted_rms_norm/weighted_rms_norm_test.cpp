@@ -27,7 +27,7 @@ Operator weighted_rms_norm() {
   });
 }
 
-const RegisterOperator registered(weighted_rms_norm());
+const RegisterOperator registered{weighted_rms_norm()};
 
 const RegisterRows registered_rows{
     {"weighted_rms_norm_fwd", "x:Td weight:d/f y:Td", norm_attributes},

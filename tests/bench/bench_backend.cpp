@@ -1,50 +1,24 @@
 #include "tests/bench/bench_backend.h"
 
-#include <dlfcn.h>
-#include <time.h>
-
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <ctime>
+#include <mulligan/kernel.hpp>
+#include <span>
+
+#include "tests/support/plugins.h"
 
 namespace mulligan::bench {
 namespace {
 
-void require(const char* error) {
-  if (error == nullptr) return;
-  std::fprintf(stderr, "%s\n", error);
-  std::exit(1);
-}
-
-struct Loaded {
-  const mlg_backend_table* table;
-  void* instance = nullptr;
-
-  Loaded() {
-    void* library = dlopen(MULLIGAN_BENCH_CPU_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) require(dlerror());
-    table = reinterpret_cast<const mlg_backend_table*>(
-        reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"))());
-    mlg_config
-        config{};  // of the plugin's keys all that it reads: `threads`, and `batch_invariant`, which is off
-    config.get_int = [](const void*, const char*) -> std::int64_t {
-      const char* text = std::getenv("MULLIGAN_BENCH_THREADS");
-      return text == nullptr ? 0 : std::atoi(text);
-    };
-    config.get_bool = [](const void*, const char*) -> std::int32_t { return 0; };
-    static mlg_running running{};
-    static const mlg_host host{[](std::int32_t, const char*) {}, &running};
-    require(table->create(&host, &config, &instance));
-  }
-};
-
-Loaded& backend() {
-  static Loaded loaded;
-  return loaded;
+Backend& backend() {
+  static const std::unique_ptr<Backend> made = [] {
+    const char* threads = std::getenv("MULLIGAN_BENCH_THREADS");
+    return make_cpu_backend(threads == nullptr ? 0 : std::atoi(threads));
+  }();
+  return *made;
 }
 
 // CPU time of all threads of this process.
@@ -54,69 +28,55 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Bytes of an operand's contents.
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
 std::vector<std::byte> contents(const Operand& operand) {
+  if (operand.dtype == MLG_I32) return bytes_of(operand.values);
   std::size_t count = 1;
   for (const std::int64_t extent : operand.shape) count *= static_cast<std::size_t>(extent);
-  std::vector<std::byte> bytes(count * (operand.dtype == MLG_BF16 ? 2 : operand.dtype == MLG_F64 ? 8 : 4));
-  if (operand.dtype == MLG_I32) {
-    std::memcpy(bytes.data(), operand.values.data(), bytes.size());
-    return bytes;
-  }
+  std::vector<float> values(count);
   std::uint32_t state = 12345;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (float& value : values) {
     state = state * 1664525u + 1013904223u;
-    const float value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
-    const auto word = std::bit_cast<std::uint32_t>(value);
-    const auto half = static_cast<std::uint16_t>(word >> 16);
-    if (operand.dtype == MLG_BF16) {
-      std::memcpy(&bytes[2 * i], &half, 2);
-    } else {
-      std::memcpy(&bytes[4 * i], &word, 4);
-    }
+    value = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-31f;
   }
-  return bytes;
+  if (operand.dtype == MLG_F32) return bytes_of(values);
+  return bytes_of(std::vector<sdk::bfloat16>(values.begin(), values.end()));
 }
 
 }  // namespace
 
 BenchCall::BenchCall(const std::string& kernel, const std::vector<Operand>& operands,
                      const std::vector<mlg_attribute>& attributes) {
-  const Loaded& b = backend();
   std::vector<mlg_tensor> tensors;
+  std::vector<void*> addresses;
   for (const Operand& operand : operands) {
     mlg_tensor tensor{nullptr, operand.dtype, static_cast<std::int32_t>(operand.shape.size()), {1, 1, 1, 1}};
     std::copy(operand.shape.begin(), operand.shape.end(), tensor.shape);
     tensors.push_back(tensor);
     const std::vector<std::byte> bytes = contents(operand);
-    require(b.table->allocate(b.instance, bytes.size(), &memory_.emplace_back()));
-    require(b.table->upload(b.instance, memory_.back(), bytes.data(), bytes.size()));
+    memory_.push_back(backend().allocate(bytes.size()));
+    addresses.push_back(memory_.back().address());
+    backend().upload(addresses.back(), bytes.data(), bytes.size());
   }
-  const mlg_call call{kernel.c_str(), tensors.data(), static_cast<std::uint32_t>(tensors.size()),
-                      attributes.data(), static_cast<std::uint32_t>(attributes.size())};
-  require(b.table->prepare(b.instance, &call, &prepared_, &workspace_bytes_));
-  require(b.table->allocate(b.instance, workspace_bytes_, &workspace_));
-  require(b.table->bind(b.instance, prepared_, memory_.data(), workspace_));
-}
-
-BenchCall::~BenchCall() {
-  const Loaded& b = backend();
-  b.table->release(b.instance, prepared_);
-  b.table->free(b.instance, workspace_);
-  for (void* address : memory_) b.table->free(b.instance, address);
-}
-
-void BenchCall::run() {
-  require(backend().table->run(backend().instance, &prepared_, 1));
+  prepared_ = backend().prepare({kernel.c_str(), tensors.data(), static_cast<std::uint32_t>(tensors.size()),
+                                 attributes.data(), static_cast<std::uint32_t>(attributes.size())});
+  workspace_ = backend().allocate(prepared_.workspace_bytes());
+  prepared_.bind(addresses.data(), workspace_.address());
 }
 
 void BenchCall::measure(benchmark::State& state, double flops) {
   using Clock = std::chrono::steady_clock;
   double fastest = HUGE_VAL;
+  void* const handle = prepared_.handle();
   const double cpu_start = cpu_seconds();
   for (auto _ : state) {
     const auto start = Clock::now();
-    run();
+    backend().run(std::span(&handle, 1));
     fastest = std::min(fastest, std::chrono::duration<double>(Clock::now() - start).count());
   }
   state.counters["GFLOP/s"] =
@@ -124,7 +84,7 @@ void BenchCall::measure(benchmark::State& state, double flops) {
   state.counters["core_GFLOP/s"] =
       flops * 1e-9 * static_cast<double>(state.iterations()) / (cpu_seconds() - cpu_start);
   state.counters["best_GFLOP/s"] = flops * 1e-9 / fastest;
-  state.counters["workspace_MB"] = static_cast<double>(workspace_bytes_) * 1e-6;
+  state.counters["workspace_MB"] = static_cast<double>(prepared_.workspace_bytes()) * 1e-6;
 }
 
 }  // namespace mulligan::bench

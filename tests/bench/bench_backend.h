@@ -2,11 +2,12 @@
 #pragma once
 
 #include <benchmark/benchmark.h>
-#include <mulligan/backend.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "framework/plugin/backend.h"
 
 namespace mulligan::bench {
 
@@ -23,21 +24,16 @@ class BenchCall {
  public:
   BenchCall(const std::string& kernel, const std::vector<Operand>& operands,
             const std::vector<mlg_attribute>& attributes);
-  ~BenchCall();
-  BenchCall(const BenchCall&) = delete;
-  BenchCall& operator=(const BenchCall&) = delete;
 
-  void run();
   // Runs the call as the benchmark's loop and reports the workspace and GFLOP/s: of the mean run; of the
   // fastest run; and per second of CPU time (core_), which on one thread is a core's own speed even
   // while other programs run.
   void measure(benchmark::State& state, double flops);
 
  private:
-  std::vector<void*> memory_;
-  void* workspace_ = nullptr;
-  std::size_t workspace_bytes_ = 0;
-  void* prepared_ = nullptr;
+  std::vector<DeviceBuffer> memory_;
+  DeviceBuffer workspace_;
+  PreparedCall prepared_;
 };
 
 }  // namespace mulligan::bench

@@ -110,14 +110,10 @@ TEST_F(AttentionLibrary, PackedSegmentsMatchTheCpuBackend) {
   for (const auto& [lengths, shape] : cases) {
     const Array cu = boundaries(lengths, 64);
     SCOPED_TRACE(testing::Message() << lengths.size() << " segments, width " << shape.width);
-    expect_close(attention(library_, cu, shape), attention(cpu_, cu, shape));
+    for (const bool accumulate : {false, true})
+      expect_close(attention(library_, cu, shape, accumulate), attention(cpu_, cu, shape, accumulate));
     ASSERT_FALSE(plans().empty());
   }
-}
-
-TEST_F(AttentionLibrary, GradientsAreAddedWhereAsked) {
-  const Array cu = boundaries({30, 70}, 8);
-  expect_close(attention(library_, cu, {4, 2, 16}, true), attention(cpu_, cu, {4, 2, 16}, true));
 }
 
 // Windows of test-time training: sequences of one length. Batches of different size share a plan.

@@ -77,24 +77,6 @@ TEST(AttentionSegments, DocumentsGetFewRowsTooMany) {
   EXPECT_EQ(rows, (std::set<std::int64_t>{112, 128, 160, 192}));  // 100 to 192 documents
 }
 
-// Batches of up to 64 documents and contexts of up to 2,048 tokens, whichever of them a text gives: four lengths of 16
-// and of 64 rows, each with a forward and a backward plan.
-TEST(AttentionSegments, WindowsOfTestTimeTrainingShareEightBuckets) {
-  std::set<AttentionBucket> buckets;
-  int windows = 0;
-  for (const std::int64_t documents : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
-    for (std::int64_t context = 16; context <= 2048; context += 16, ++windows) {
-      const AttentionBucket bucket = bucket_of({documents, context, true});
-      EXPECT_GE(bucket.rows, documents);
-      EXPECT_GE(bucket.longest, context);
-      EXPECT_LE(bucket.rows, most_rows(documents, documents * context));
-      buckets.insert(bucket);
-    }
-  }
-  EXPECT_EQ(windows, 1536);
-  EXPECT_EQ(buckets.size(), 8u);
-}
-
 TEST(AttentionSegments, ManyEqualSegmentsAreAPlainBatch) {
   EXPECT_EQ(bucket_of({65, 300, true}), (AttentionBucket{65, 300, false}));
   EXPECT_EQ(bucket_of({64, 300, true}), (AttentionBucket{64, 512, true}));
@@ -174,16 +156,10 @@ TEST(AttentionSegments, StartsAndLengthsOfRows) {
     const Array starts{MLG_I32, {rows + 1}, {}}, lengths{MLG_I32, {rows}, {}};
     const auto entries = static_cast<std::int64_t>(cu.size());
     const Array boundaries{MLG_I32, {entries}, std::vector<double>(cu.begin(), cu.end())};
-    const std::map<std::string, Array> written = backend
-                                                     .run({Rows::name,
-                                                           {{"cu_seqlens", boundaries},
-                                                            {"query_starts", starts},
-                                                            {"kv_starts", starts},
-                                                            {"stats_starts", starts},
-                                                            {"lengths", lengths}},
-                                                           {{"query", 128}, {"kv", 64}, {"stats", 8}},
-                                                           {}})
-                                                     .written;
+    const KernelCall call = kernel_call(Rows::name, "cu_seqlens query_starts kv_starts stats_starts lengths",
+                                        {boundaries, starts, starts, starts, lengths},
+                                        {{"query", 128}, {"kv", 64}, {"stats", 8}});
+    const std::map<std::string, Array> written = backend.run(call).written;
     std::int64_t at = 0;
     for (std::size_t row = 0; row <= static_cast<std::size_t>(rows); ++row) {
       ASSERT_EQ(written.at("query_starts").values[row], static_cast<double>(at * 128)) << row;

@@ -5,54 +5,19 @@
 
 #include <cmath>
 
-#include "framework/core/philox.h"
-#include "framework/model/initialise.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/fused_model.h"
-#include "tests/support/model_runner.h"
 #include "tests/support/test_device.h"
 
 namespace mulligan::end_to_end::cuda_model_test {
 namespace {
 
-constexpr std::int64_t kTokens = 64;
-
-struct Result {
-  std::vector<float> logits;
-  std::map<std::string, std::vector<float>> gradients;
-  std::int64_t fused_calls = 0;
-};
-
-// Two documents, weights drawn so that no part of the model is idle. With a `jitter` each weight is moved by less than
-// half of its last digit and rounded again: what one rounding more in each would do.
-Result run(Backend& backend, bool looping, DType compute, const std::vector<std::string>& keys = {},
-           std::uint64_t jitter = 0) {
-  const ModelConfig model = TinyRun::config_without_data(keys).config.model;
-  ModelRunner::Options options;
-  options.layer_order = looping ? LayerOrderKind::looped : LayerOrderKind::plain;
-  options.compute = compute;
-  options.segments = 3;
-  ModelRunner runner(backend, model, kTokens, options);
-  for (const ParameterLayout& layout : runner.parameters()) {
-    std::vector<float> values = initial_values(layout.spec, 5);
-    const PhiloxStream noise(5, "noise/" + layout.spec.name);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.1 * noise.normal(i));
-    const PhiloxStream moved(jitter, "jitter/" + layout.spec.name);
-    for (std::size_t i = 0; jitter > 0 && i < values.size(); ++i)
-      values[i] = static_cast<float>(values[i] * (1 + 0x1p-23 * (moved.uniform(i) - 0.5)));
-    runner.set_parameter(layout.spec.name, values);
-  }
-  std::vector<std::int32_t> tokens, targets;
-  for (std::int32_t i = 0; i < kTokens; ++i) {
-    tokens.push_back(2 + i * 37 % 300);
-    targets.push_back(2 + i * 53 % 300);
-  }
-  runner.run(tokens, targets, {0, 41, static_cast<std::int32_t>(kTokens)});
-  Result result{runner.logits(), {}, runner.calls("qkv_split_norm_rope_bwd")};
-  for (const ParameterLayout& layout : runner.parameters()) {
-    result.gradients[layout.spec.name] = runner.gradient(layout.spec.name);
-  }
-  return result;
+// Two documents.
+ModelResult run(Backend& backend, bool looping, DType compute, const std::vector<std::string>& keys = {},
+                std::uint64_t jitter = 0) {
+  return run_model(backend, TinyRun::config_without_data(keys).config.model,
+                   looping ? LayerOrderKind::looped : LayerOrderKind::plain, compute,
+                   {.tokens = 64, .cut = 41, .first_id = 2, .ids = 300, .jitter = jitter});
 }
 
 double dot(const std::vector<float>& a, const std::vector<float>& b) {
@@ -71,7 +36,7 @@ std::unique_ptr<Backend> cuda() {
 TEST(CudaModel, LogitsAndGradientsInF32) {
   const auto device = cuda(), host = make_cpu_backend(1);
   for (const bool looping : {false, true}) {
-    const Result ours = run(*device, looping, MLG_F32), expected = run(*host, looping, MLG_F32);
+    const ModelResult ours = run(*device, looping, MLG_F32), expected = run(*host, looping, MLG_F32);
     EXPECT_LE(difference(ours.logits, expected.logits), 2e-5) << "looping " << looping;
     for (const auto& [name, gradient] : expected.gradients) {
       EXPECT_LE(difference(ours.gradients.at(name), gradient), 2e-5) << name << ", looping " << looping;
@@ -82,7 +47,7 @@ TEST(CudaModel, LogitsAndGradientsInF32) {
 TEST(CudaModel, LogitsInBf16PointTheSameWay) {
   const auto device = cuda(), host = make_cpu_backend(1);
   for (const bool looping : {false, true}) {
-    const Result ours = run(*device, looping, MLG_BF16), expected = run(*host, looping, MLG_BF16);
+    const ModelResult ours = run(*device, looping, MLG_BF16), expected = run(*host, looping, MLG_BF16);
     EXPECT_GE(cosine(ours.logits, expected.logits), 0.999) << "looping " << looping;
     EXPECT_LE(difference(ours.logits, expected.logits), 2e-2) << "looping " << looping;
     // The same in f32, so that both being wrong alike would be seen.
@@ -95,9 +60,9 @@ void expect_fused_is_plain(Backend& backend, const std::vector<std::string>& key
   for (const bool looping : {false, true}) {
     SCOPED_TRACE(fmt::format("looping {}, {}", looping, fmt::join(keys, " ")));
     backend.set_fused_kernels(true);
-    const Result fused = run(backend, looping, MLG_F32, keys);
+    const ModelResult fused = run(backend, looping, MLG_F32, keys);
     backend.set_fused_kernels(false);
-    const Result plain = run(backend, looping, MLG_F32, keys);
+    const ModelResult plain = run(backend, looping, MLG_F32, keys);
     EXPECT_GT(fused.fused_calls, 0);
     EXPECT_EQ(plain.fused_calls, 0);
     EXPECT_LE(difference(fused.logits, plain.logits), 1e-5);
@@ -126,18 +91,18 @@ TEST(FusedModel, DiffersByNoMoreThanARoundingOfTheWeights) {
   constexpr int draws = 16;
   for (const bool looping : {false, true}) {
     host->set_fused_kernels(true);
-    const Result fused = run(*host, looping, MLG_F32);
+    const ModelResult fused = run(*host, looping, MLG_F32);
     host->set_fused_kernels(false);
-    const Result plain = run(*host, looping, MLG_F32);
-    std::vector<Result> moved;
+    const ModelResult plain = run(*host, looping, MLG_F32);
+    std::vector<ModelResult> moved;
     for (int draw = 1; draw <= draws; ++draw)
       moved.push_back(run(*host, looping, MLG_F32, {}, static_cast<std::uint64_t>(draw)));
     for (const auto& [name, gradient] : plain.gradients) {
       double spread = 0, of_fused = 0, of_plain = 0, scale = 0;
       for (std::size_t i = 0; i < gradient.size(); ++i) {
         double mean = 0;
-        for (const Result& one : moved) mean += static_cast<double>(one.gradients.at(name)[i]) / draws;
-        for (const Result& one : moved)
+        for (const ModelResult& one : moved) mean += static_cast<double>(one.gradients.at(name)[i]) / draws;
+        for (const ModelResult& one : moved)
           spread = std::max(spread, std::abs(static_cast<double>(one.gradients.at(name)[i]) - mean));
         of_fused = std::max(of_fused, std::abs(static_cast<double>(fused.gradients.at(name)[i]) - mean));
         of_plain = std::max(of_plain, std::abs(static_cast<double>(gradient[i]) - mean));
@@ -167,9 +132,9 @@ TEST(FusedModel, Bf16PointsTheSameWay) {
   const auto device = cuda(), host = make_cpu_backend(1);
   for (Backend* backend : {device.get(), host.get()}) {
     for (const bool looping : {false, true}) {
-      const Result fused = run(*backend, looping, MLG_BF16);
+      const ModelResult fused = run(*backend, looping, MLG_BF16);
       backend->set_fused_kernels(false);
-      const Result plain = run(*backend, looping, MLG_BF16);
+      const ModelResult plain = run(*backend, looping, MLG_BF16);
       backend->set_fused_kernels(true);
       EXPECT_GE(cosine(fused.logits, plain.logits), 0.999) << "looping " << looping;
       EXPECT_LE(difference(fused.logits, plain.logits), 2e-2) << "looping " << looping;

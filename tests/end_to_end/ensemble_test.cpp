@@ -28,18 +28,14 @@ class EnsembleRun : public testing::Test {
     static const RunResult result = tiny().train({"train.steps=40", "train.tokens_per_step=512"});
     return result;
   }
-  static WeightLoader loader() {
-    return [](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-      load_weights(trained().directory / "weights.safetensors", store, layouts);
-    };
-  }
+  static std::filesystem::path weights() { return trained().directory / "weights.safetensors"; }
   static EnsembleScore score(const Overrides& overrides, std::int64_t tokens = 1 << 20) {
     LoadedConfig loaded = tiny().config(with({"ensemble.members=4"}, overrides));
     ensemble::ScoreOptions options;
     options.console = nullptr;
     options.tokens = tokens;
-    return score_ensemble(loaded, test_plugin_host(),
-                          origin_of_weights(trained().directory / "weights.safetensors"), loader(), options);
+    return score_ensemble(loaded, test_plugin_host(), origin_of_weights(weights()), weights_in(weights()),
+                          options);
   }
   static std::string refusal(const std::vector<std::string>& overrides) {
     return refusal_of(ExitCode::bad_configuration, [&] { score(overrides); });
@@ -109,7 +105,7 @@ TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
     const RunPlugins plugins = make_backend_plugin(loaded, test_plugin_host());
     const auto plugin = make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding");
     LoadedModel model(*plugins.backend, loaded.config);
-    model.load(loader());
+    model.load(weights_in(weights()));
     ensemble::Members members(model, loaded.config.model, *plugin, 3, 2);
     Weights before, found;
     const auto read = [&](Weights& into) {
@@ -161,7 +157,7 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
   ensemble::ScoreOptions options;
   options.console = nullptr;
   const WeightLoader broken = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    loader()(store, layouts);
+    weights_in(weights())(store, layouts);
     for (const ParameterLayout& layout : layouts) {
       if (!ensemble::changes(layout.spec, loaded.config.model)) continue;
       std::vector<float> values = store.download_as<float>(master_name(layout.spec.name));
@@ -170,8 +166,7 @@ TEST_F(EnsembleRun, ADivergedModelIsRefused) {
     }
   };
   const std::string sentence = sentence_of(ExitCode::run_failed, [&] {
-    score_ensemble(loaded, test_plugin_host(), origin_of_weights(trained().directory / "weights.safetensors"),
-                   broken, options);
+    score_ensemble(loaded, test_plugin_host(), origin_of_weights(weights()), broken, options);
   });
   EXPECT_TRUE(contains(sentence, "element 7 of the weight"));
 }

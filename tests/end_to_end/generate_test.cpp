@@ -7,7 +7,6 @@
 #include "framework/eval/evaluator.h"
 #include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
-#include "framework/run/weights.h"
 #include "launch/commands/run_generate.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
@@ -21,12 +20,9 @@ const std::vector<std::string> overrides = {"train.steps=30"};
 // One trained model for all tests.
 class Generate : public testing::Test {
  protected:
-  static const std::filesystem::path& weights() {
-    static const auto file = tiny().train(overrides).directory / "weights.safetensors";
-    return file;
-  }
-  static void load(TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(weights(), store, layouts);
+  static const WeightLoader& load() {
+    static const WeightLoader loader = weights_in(tiny().train(overrides).directory / "weights.safetensors");
+    return loader;
   }
 
   GenerateRunOptions options() const {
@@ -41,7 +37,7 @@ class Generate : public testing::Test {
     text_.clear();
     GenerateRunOptions listening = options;
     listening.on_text = [&](std::string_view part) { text_ += part; };
-    return run_generate(loaded, test_plugin_host(), "weights", load, listening);
+    return run_generate(loaded, test_plugin_host(), "weights", load(), listening);
   }
 
   const std::string prompt_ = synthetic_document(7).substr(0, 60);
@@ -61,7 +57,7 @@ TEST_F(Generate, AgreesWithTheEvaluation) {
   const RunConfig& config = loaded.config;
   const RunPlugins plugins = make_run_plugins(loaded, test_plugin_host());
   LoadedModel model(*plugins.backend, config);
-  model.load(load);
+  model.load(load());
   const Tokenizer tokenizer = Tokenizer::load(config.data.tokenizer);
   EvaluatorOptions evaluating;
   evaluating.eval = config.eval;
@@ -134,7 +130,7 @@ TEST_F(Generate, AMissingTokenizerIsTold) {
   LoadedConfig loaded = tiny().config(with(overrides, {"data.tokenizer=''"}));
   EXPECT_TRUE(
       contains(refusal_of(ExitCode::bad_configuration,
-                          [&] { run_generate(loaded, test_plugin_host(), "weights", load, options()); }),
+                          [&] { run_generate(loaded, test_plugin_host(), "weights", load(), options()); }),
                "data.tokenizer is not set"));
 }
 

@@ -43,8 +43,8 @@ class Identity : public testing::Test {
 
   static fs::path data() { return tiny().folder() / "data"; }
   // The same shards without a manifest, as published sets come.
-  static fs::path published() {
-    const fs::path folder = tiny().folder() / "published";
+  static fs::path published(const char* name = "published") {
+    fs::path folder = tiny().folder() / name;
     if (fs::exists(folder)) return folder;
     fs::create_directories(folder);
     for (const auto& entry : fs::directory_iterator(data()))
@@ -68,17 +68,11 @@ class Identity : public testing::Test {
     LoadedConfig loaded = tiny().config(with(kRun, overrides));
     return evaluate_weights(loaded, test_plugin_host(), file, {nullptr});
   }
-  static void ttt(const Overrides& overrides, bool* loaded_weights = nullptr) {
+  static void ttt(const Overrides& overrides) {
     LoadedConfig loaded = tiny().config(with(kRun, overrides));
     TttOptions options;
     options.console = nullptr;
-    run_ttt(
-        loaded, test_plugin_host(), origin_of_weights(weights()),
-        [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-          if (loaded_weights) *loaded_weights = true;
-          load_weights(weights(), store, layouts);
-        },
-        options);
+    run_ttt(loaded, test_plugin_host(), origin_of_weights(weights()), weights_in(weights()), options);
   }
   static MadeArtifact quantize(const fs::path& output, const Overrides& overrides,
                                const fs::path& file = weights()) {
@@ -189,10 +183,7 @@ TEST_F(Identity, AResumedRunReadsAndScoresTheSameTokens) {
   const fs::path folder = tiny().folder() / "resumed";
   const auto fresh = [&] {
     fs::remove_all(folder);
-    fs::create_directories(folder);
-    for (const auto& entry : fs::directory_iterator(published())) {
-      if (entry.path().extension() == ".bin") fs::copy(entry.path(), folder);
-    }
+    published("resumed");
   };
   const auto change_one_token = [&](const char* name) {
     std::vector<std::uint16_t> tokens = read_tokens({folder / name});

@@ -160,6 +160,7 @@ inline void expect_close(const Outcome& a, const Outcome& b, double tolerance) {
 inline void expect_equal(const Outcome& a, const Outcome& b) {
   ASSERT_EQ(a.state.size(), b.state.size());
   for (const auto& [name, bytes] : a.state) EXPECT_EQ(bytes, b.state.at(name)) << name;
+  ASSERT_EQ(a.metrics.size(), b.metrics.size());
   for (std::size_t i = 0; i < a.metrics.size(); ++i) {
     EXPECT_EQ(a.metrics[i].loss_sum_nats, b.metrics[i].loss_sum_nats) << i;
     EXPECT_EQ(a.metrics[i].gradient_norm, b.metrics[i].gradient_norm) << i;

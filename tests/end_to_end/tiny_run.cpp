@@ -257,13 +257,16 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 namespace mulligan {
 
+WeightLoader weights_in(const std::filesystem::path& file) {
+  return [file](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
+    load_weights(file, store, layouts);
+  };
+}
+
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
                             const ConsoleOptions& options) {
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(weights, store, layouts);
-  };
   RunRanks alone;
-  return evaluate_loaded(loaded, host, origin_of_weights(weights), load, options, {}, alone);
+  return evaluate_loaded(loaded, host, origin_of_weights(weights), weights_in(weights), options, {}, alone);
 }
 
 EvalResult evaluate_artifact(const std::filesystem::path& path, const std::vector<std::string>& overrides,

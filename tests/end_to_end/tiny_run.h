@@ -10,12 +10,15 @@
 
 #include "framework/artifact/artifact_run.h"
 #include "framework/run/evaluate_loaded.h"
+#include "framework/run/loaded_model.h"
 #include "framework/run/run_plugins.h"
 #include "framework/train/train.h"
 #include "tests/support/scratch_folder.h"
 
 namespace mulligan {
 
+// Weights as written by train.
+WeightLoader weights_in(const std::filesystem::path& file);
 // Scores weights as written by train on the validation shards of `loaded`.
 EvalResult evaluate_weights(LoadedConfig& loaded, PluginHost& host, const std::filesystem::path& weights,
                             const ConsoleOptions& options = {});

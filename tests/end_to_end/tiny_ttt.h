@@ -18,10 +18,7 @@ inline TttResult adapt(LoadedConfig loaded, const std::filesystem::path& weights
   TttOptions options;
   options.console = nullptr;
   options.directory = directory;
-  const auto load = [&](TensorStore& store, const std::vector<ParameterLayout>& layouts) {
-    load_weights(weights, store, layouts);
-  };
-  return run_ttt(loaded, test_plugin_host(), "weights", load, options);
+  return run_ttt(loaded, test_plugin_host(), "weights", weights_in(weights), options);
 }
 
 }  // namespace mulligan::end_to_end

@@ -1,5 +1,7 @@
 #include "tests/first_contact/agreement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +12,14 @@ namespace {
 double ratio(double difference, double expected) {
   if (difference == 0) return 0;
   return expected > 0 ? difference / expected : std::numeric_limits<double>::infinity();
+}
+
+// How much of the limits is used; beyond 1 they do not hold. Where they are 0, any difference is beyond.
+double used(double largest, double rms, const Limits& limits) {
+  const auto share = [](double value, double limit) {
+    return value == 0 ? 0 : limit > 0 ? value / limit : 1e300;
+  };
+  return std::max(share(largest, limits.largest), share(rms, limits.rms));
 }
 
 }  // namespace
@@ -45,6 +55,36 @@ Agreement compare_all(const HostTensor& ours, const HostTensor& expected) {
   Agreement agreement;
   for (std::int64_t i = 0; i < ours.type.elements(); ++i) agreement.add(ours[i], expected[i]);
   return agreement;
+}
+
+const char* verdict_name(CallVerdict verdict) {
+  constexpr const char* names[] = {"agrees", "differs", "failed", "not compared", "taken over"};
+  return names[static_cast<std::size_t>(verdict)];
+}
+
+void judge(CallReport& report, const std::string& reference, const std::string& name,
+           const Agreement& agreement, const Limits& limits) {
+  const bool first = report.reference.empty(), was_wrong = report.verdict == CallVerdict::differs;
+  const bool holds = agreement.holds(limits);
+  const bool further =
+      used(agreement.largest(), agreement.rms(), limits) > used(report.largest, report.rms, report.limits);
+  report.reference = reference;
+  if (first || (!holds && !was_wrong) || (further && holds != was_wrong)) {
+    report.argument = name;
+    report.largest = agreement.largest();
+    report.rms = agreement.rms();
+    report.limits = limits;
+  }
+  if (!holds && (!was_wrong || report.argument == name)) {
+    report.sentence = agreement.not_numbers() > 0
+                          ? fmt::format("{} of {} elements of {} are NaN or infinite on one side only",
+                                        agreement.not_numbers(), agreement.elements(), name)
+                          : fmt::format(
+                                "{} differs by {:.2e} of its largest number and {:.2e} of its root mean "
+                                "square (limits {:.0e} and {:.0e})",
+                                name, agreement.largest(), agreement.rms(), limits.largest, limits.rms);
+  }
+  report.verdict = !holds || was_wrong ? CallVerdict::differs : CallVerdict::agrees;
 }
 
 }  // namespace mulligan::first_contact

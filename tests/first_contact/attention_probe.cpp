@@ -10,7 +10,7 @@
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
 #include "framework/model/packed_inputs.h"
-#include "tests/first_contact/sampled_attention.h"
+#include "tests/first_contact/sampled.h"
 
 namespace mulligan::first_contact {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "framework/config/model_config.h"
 #include "framework/plugin/backend.h"
-#include "tests/first_contact/call_report.h"
+#include "tests/first_contact/agreement.h"
 
 namespace mulligan::first_contact {
 

@@ -6,8 +6,7 @@
 
 #include "framework/core/error.h"
 #include "framework/core/steady_time.h"
-#include "tests/first_contact/sampled_attention.h"
-#include "tests/first_contact/sampled_matmul.h"
+#include "tests/first_contact/sampled.h"
 
 namespace mulligan::first_contact {
 namespace {
@@ -82,16 +81,10 @@ void ComparedCall::place_arguments(const ProgramMemory& memory) {
   for (Region& region : regions_) region.device += region.begin;
 }
 
-HostTensor ComparedCall::before(std::size_t argument) const {
+HostTensor ComparedCall::seen(std::size_t argument, std::vector<std::byte> Region::*when) const {
   const Argument& one = arguments_[argument];
-  if (one.type.dtype == MLG_ABSENT || regions_[one.region].before.empty()) return {};
-  return {one.type, regions_[one.region].before.data() + one.offset};
-}
-
-HostTensor ComparedCall::after(std::size_t argument) const {
-  const Argument& one = arguments_[argument];
-  if (one.type.dtype == MLG_ABSENT || regions_[one.region].after.empty()) return {};
-  return {one.type, regions_[one.region].after.data() + one.offset};
+  if (one.type.dtype == MLG_ABSENT || (regions_[one.region].*when).empty()) return {};
+  return {one.type, (regions_[one.region].*when).data() + one.offset};
 }
 
 void ComparedCall::poison() {

@@ -8,7 +8,7 @@
 #include "framework/graph/call_access.h"
 #include "framework/graph/program.h"
 #include "framework/plugin/backend.h"
-#include "tests/first_contact/call_report.h"
+#include "tests/first_contact/agreement.h"
 
 namespace mulligan::first_contact {
 
@@ -57,8 +57,9 @@ class ComparedCall {
   std::string run_on_device(CallReport& report);
   std::string run_on_reference();
   void put_reference_results();
-  HostTensor before(std::size_t argument) const;
-  HostTensor after(std::size_t argument) const;
+  HostTensor seen(std::size_t argument, std::vector<std::byte> Region::*when) const;
+  HostTensor before(std::size_t argument) const { return seen(argument, &Region::before); }
+  HostTensor after(std::size_t argument) const { return seen(argument, &Region::after); }
   void judge_argument(CallReport& report, const std::string& reference, const std::string& name,
                       const Agreement& agreement, std::size_t argument) const;
   bool judge_by_samples(CallReport& report) const;

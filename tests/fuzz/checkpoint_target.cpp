@@ -4,7 +4,6 @@
 // is always right:
 // the fuzzer is to get past the sums.
 #include <algorithm>
-#include <cstring>
 
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/config/run_config.h"
@@ -15,14 +14,6 @@
 
 namespace mulligan::fuzz {
 namespace {
-
-std::string safetensors_of(std::string_view input) {
-  if (!input.starts_with('{')) return std::string(input);
-  const std::string_view header = take_part(input);
-  const std::uint64_t length = header.size();
-  std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
-  return bytes.append(header).append(input);
-}
 
 std::string filled(std::string text, const std::string& mark, const std::string& value) {
   const std::size_t at = text.find(mark);
@@ -71,7 +62,11 @@ void checkpoint(std::string_view input) {
   const std::filesystem::path shard = folder / "train_000.bin";
   if (!std::filesystem::exists(shard)) write_shard(shard, std::vector<std::uint16_t>(16, 1));
   const std::string_view manifest = take_part(input);
-  const std::string tensors = safetensors_of(input);
+  std::string tensors(input);
+  if (input.starts_with('{')) {
+    const std::string_view header = take_part(input);
+    tensors = safetensors_of(header, input);
+  }
   std::string text = filled(std::string(manifest), "@BYTES@", std::to_string(tensors.size()));
   text = filled(std::move(text), "@SHA256@", sha256_hex(tensors));
   write_bytes(folder / checkpoint_tensors_file, tensors);

@@ -2,6 +2,7 @@
 // end with the reader's result or with the framework's Error; anything else is a bug and ends the process.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -51,6 +52,12 @@ inline std::string_view take_part(std::string_view& rest) {
   const std::string_view part = rest.substr(0, end);
   rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + line.size());
   return part;
+}
+
+// A safetensors file.
+inline std::string safetensors_of(std::string_view header, std::string_view data) {
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length).append(header).append(data);
 }
 
 inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {

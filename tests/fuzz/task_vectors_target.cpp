@@ -13,11 +13,6 @@ namespace {
 
 namespace tv = ::mulligan::task_vectors;
 
-std::string safetensors_of(std::string_view header, std::string_view data) {
-  const std::uint64_t length = header.size();
-  return std::string(reinterpret_cast<const char*>(&length), sizeof length).append(header).append(data);
-}
-
 // A base of zeros for whatever was read.
 tv::Model zeros(tv::TaskVectors& vectors) {
   tv::Model base{"base", "base", "digest", {}, vectors.parameters, {}};

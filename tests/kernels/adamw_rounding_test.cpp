@@ -17,16 +17,12 @@ constexpr double stream = 1234567890123.0;
 
 KernelCall call_of(const std::string& kernel, double beta2, const Array& first, const Array& second,
                    double step) {
-  const std::vector<double> g(elements, 0.5);
-  KernelCall call{
-      kernel,
-      {{"gradient", {MLG_F32, {elements}, g}},
-       {"master", {MLG_F32, {elements}, std::vector<double>(elements, 1.0)}},
-       {"exp_avg", first},
-       {"exp_avg_sq", second},
-       {"scalars", {MLG_F32, {8}, {1e-3, 1.0, 1.0, 0.9, 0.1, 1.0, step, 0}}}},
-      {{"lr_multiplier", 1}, {"weight_decay", 0}, {"beta2", beta2}, {"eps", 1e-8}, {"average_decay", 0}},
-      {}};
+  const Array gradient{MLG_F32, {elements}, std::vector<double>(elements, 0.5)},
+      master{MLG_F32, {elements}, std::vector<double>(elements, 1.0)},
+      scalars{MLG_F32, {8}, {1e-3, 1.0, 1.0, 0.9, 0.1, 1.0, step, 0}};
+  KernelCall call = kernel_call(
+      kernel, "gradient master exp_avg exp_avg_sq scalars", {gradient, master, first, second, scalars},
+      {{"lr_multiplier", 1}, {"weight_decay", 0}, {"beta2", beta2}, {"eps", 1e-8}, {"average_decay", 0}});
   if (kernel == "adamw_stochastic_update") call.attributes["stream"] = stream;
   return call;
 }

@@ -37,26 +37,22 @@ template <typename Call>
 void attention_formula(Call& call, bool causal = true) {
   using S = typename std::remove_reference_t<decltype(call)>::Scalar;
   using std::exp;
-  using std::log;
   auto &q = call.in("q"), &k = call.in("k"), &v = call.in("v"), &o = call.out("o"), &lse = call.out("lse");
   const std::int64_t width = q.dim(2), group = q.dim(1) / k.dim(1);
   for (std::int64_t segment = 0; segment + 1 < call.in("cu_seqlens").size(); ++segment) {
     const std::int64_t begin = call.index("cu_seqlens", segment), end = call.index("cu_seqlens", segment + 1);
     for (std::int64_t t = begin; t < end; ++t) {
       for (std::int64_t head = 0; head < q.dim(1); ++head) {
-        // Scores are moderate: exp without subtracting the maximum is exact enough in double.
-        S sum = 0.0;
-        std::vector<S> weights;
+        std::vector<S> scores;
         const std::int64_t seen = causal ? t + 1 : end;
         for (std::int64_t s = begin; s < seen; ++s) {
           S score = 0.0;
           for (std::int64_t j = 0; j < width; ++j) score += q(t, head, j) * k(s, head / group, j);
-          weights.push_back(exp(S(call.attribute("softmax_scale")) * score));
-          sum += weights.back();
+          scores.push_back(S(call.attribute("softmax_scale")) * score);
         }
-        lse(t, head) = log(sum);
+        lse(t, head) = log_sum([&](std::int64_t i) { return scores[i]; }, seen - begin);
         for (std::int64_t s = begin; s < seen; ++s) {
-          const S weight = weights[static_cast<std::size_t>(s - begin)] / sum;
+          const S weight = exp(scores[s - begin] - lse(t, head));
           for (std::int64_t j = 0; j < width; ++j) o(t, head, j) += weight * v(s, head / group, j);
         }
       }
@@ -106,20 +102,23 @@ struct AttentionProblem {
   std::vector<double> q, k, v;  // [segments * length, width]
 
   std::int64_t tokens() const { return segments * length; }
+  std::vector<double> boundaries() const {
+    std::vector<double> cu;
+    for (std::int64_t i = 0; i <= segments; ++i) cu.push_back(static_cast<double>(i * length));
+    return cu;
+  }
   // How many keys of its segment lie before the query that element `i` belongs to.
   std::int64_t place_in_segment(std::size_t i) const { return static_cast<std::int64_t>(i) / width % length; }
 
   KernelCall call(const std::string& kernel, mlg_dtype dtype,
                   std::map<std::string, double> attributes) const {
-    std::vector<double> cu;
-    for (std::int64_t i = 0; i <= segments; ++i) cu.push_back(static_cast<double>(i * length));
     const Shape shape{tokens(), 1, width};
     attributes["softmax_scale"] = 1;
     return kernel_call(kernel, "q k v cu_seqlens o lse",
                        {{dtype, shape, q},
                         {dtype, shape, k},
                         {dtype, shape, v},
-                        {MLG_I32, {segments + 1}, cu},
+                        {MLG_I32, {segments + 1}, boundaries()},
                         {dtype, shape, {}},
                         {MLG_F32, {tokens(), 1}, {}}},
                        std::move(attributes));
@@ -140,28 +139,17 @@ struct AttentionProblem {
 
   // [segments * length, width], in double precision.
   std::vector<double> exact_output() const {
-    std::vector<double> o(q.size());
-    for (std::int64_t t = 0; t < tokens(); ++t) {
-      const std::int64_t begin = t / length * length;
-      std::vector<double> scores;
-      double most = -HUGE_VAL, sum = 0;
-      for (std::int64_t s = begin; s <= t; ++s) {
-        double score = 0;
-        for (std::int64_t j = 0; j < width; ++j) score += at(q, t, j) * at(k, s, j);
-        scores.push_back(score);
-        most = std::max(most, score);
-      }
-      for (double& score : scores) sum += score = std::exp(score - most);
-      for (std::int64_t s = begin; s <= t; ++s)
-        for (std::int64_t j = 0; j < width; ++j)
-          o[static_cast<std::size_t>(t * width + j)] +=
-              scores[static_cast<std::size_t>(s - begin)] / sum * at(v, s, j);
-    }
-    return o;
-  }
-
-  double at(const std::vector<double>& rows, std::int64_t t, std::int64_t j) const {
-    return rows[static_cast<std::size_t>(t * width + j)];
+    const Shape shape{tokens(), 1, width};
+    Formula<double> exact;
+    exact.inputs["q"] = {shape, q};
+    exact.inputs["k"] = {shape, k};
+    exact.inputs["v"] = {shape, v};
+    exact.inputs["cu_seqlens"] = {{segments + 1}, boundaries()};
+    exact.outputs["o"] = {shape, std::vector<double>(q.size())};
+    exact.outputs["lse"] = {{tokens(), 1}, std::vector<double>(static_cast<std::size_t>(tokens()))};
+    exact.attributes = {{"softmax_scale", 1.0}};
+    attention_formula(exact);
+    return exact.out("o").data;
   }
 };
 

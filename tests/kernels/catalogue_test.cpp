@@ -45,7 +45,8 @@ TEST(Catalogue, BackendBringsEveryKernelWithThatSignature) {
       ADD_FAILURE() << "the cpu backend has no kernel " << kernel;
       continue;
     }
-    EXPECT_EQ(to_text(backend.signature(kernel)), to_text(parse_signature(signature))) << kernel;
+    EXPECT_TRUE(backend.signature(kernel) == parse_signature(signature))
+        << kernel << " is documented as " << signature;
   }
 }
 

@@ -1,7 +1,9 @@
-// c = alpha op(a) op(b) + beta term, naively: the formula of matmul, whose term is c, and of its relatives.
+// c = alpha op(a) op(b) + beta term, naively: the formula of matmul, whose term is c, and of its relatives; and their cases.
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "tests/kernels/operator_case.h"
@@ -26,6 +28,40 @@ void matmul_formula(Call& call, const char* term = "c") {
     }
     c[i] = S(alpha) * sum;
     if (beta != 0) c[i] += S(beta) * before[i];
+  }
+}
+
+struct MatmulProblem {
+  std::int64_t m = 0, n = 0, k = 0, batch = 0;  // batch 0: rank 2
+  double alpha = 1.0, beta = 0.0;
+};
+
+inline Case matmul_case(const MatmulProblem& p, bool transpose_a, bool transpose_b,
+                        std::optional<mlg_dtype> c_dtype, const char* term = "c") {
+  const auto shape = [&](bool swapped, std::int64_t rows, std::int64_t columns) {
+    if (swapped) std::swap(rows, columns);
+    return p.batch == 0 ? Shape{rows, columns} : Shape{p.batch, rows, columns};
+  };
+  // beta = 0 must not read the term: NaN times 0 would show.
+  const Generator before = p.beta != 0.0 ? normal() : normal(std::numeric_limits<double>::quiet_NaN());
+  const Shape c = shape(false, p.m, p.n);
+  return {
+      {{"a", shape(transpose_a, p.m, p.k)}, {"b", shape(transpose_b, p.k, p.n)}, {term, c, c_dtype, before}},
+      {{"c", c, c_dtype}},
+      {{"transpose_a", transpose_a ? 1.0 : 0.0},
+       {"transpose_b", transpose_b ? 1.0 : 0.0},
+       {"alpha", p.alpha},
+       {"beta", p.beta}}};
+}
+
+// body(transpose_a, transpose_b, the dtype of c) for each that there is.
+template <typename Body>
+void for_each_layout(Body body) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      body(transpose_a, transpose_b, std::optional<mlg_dtype>());
+      body(transpose_a, transpose_b, std::optional<mlg_dtype>(MLG_F32));
+    }
   }
 }
 

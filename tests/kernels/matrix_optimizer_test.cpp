@@ -25,7 +25,7 @@ Operator gram_norm(const std::string& plugin) {
   for (const Shape& shape : {Shape{1, 1}, Shape{33, 33}, Shape{3, 6, 6}}) {
     op.cases.push_back({.inputs = {f32("gram", shape)}, .outputs = {f32("norm", {Sizes(shape).matrices})}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const Sizes size(call.in("gram").shape);
     for (std::int64_t m = 0; m < size.matrices; ++m) {
       double sum = 0;
@@ -33,10 +33,8 @@ Operator gram_norm(const std::string& plugin) {
         sum += std::pow(call.in("gram")[m * size.rows * size.columns + i], 2);
       call.out("norm")[m] = std::pow(sum, 0.25);
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator muon_norm(gram_norm("muon")), soap_norm(gram_norm("soap_muon"));
 
 Operator divide_by_norm(const std::string& plugin) {
   Operator op{.forward = plugin + "_divide_by_norm", .dtypes = kMasters};
@@ -45,15 +43,13 @@ Operator divide_by_norm(const std::string& plugin) {
                         .outputs = {{"y", shape}},
                         .attributes = {{"floor", 0.5}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const Sizes size(call.in("x").shape);
     for (std::int64_t i = 0; i < call.in("x").size(); ++i) {
       call.out("y")[i] = call.in("x")[i] / std::max(call.in("norm")[i / (size.rows * size.columns)], 0.5);
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator muon_divide(divide_by_norm("muon")), soap_divide(divide_by_norm("soap_muon"));
 
 double norm_of(const std::vector<double>& values) {
   double sum = 0;
@@ -116,7 +112,7 @@ Operator matrix_step(const std::string& plugin) {
                                          {"eps", 1e-8}}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const Sizes size(call.in("master").shape);
     const std::int64_t elements = size.rows * size.columns;
     for (std::int64_t first = 0; first < call.in("master").size(); first += elements) {
@@ -130,10 +126,8 @@ Operator matrix_step(const std::string& plugin) {
                       call.in("scalars")[0] * call.attribute("lr_multiplier"));
       for (std::int64_t i = 0; i < elements; ++i) call.out("master")[first + i] = moved[i];
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator muon_h_step(matrix_step("muon_h")), soap_step(matrix_step("soap_muon"));
 
 Shape lines_of(Shape shape) {
   const bool tall = shape[shape.size() - 2] >= shape.back();
@@ -155,7 +149,7 @@ Operator normuon_factors() {
                         .outputs = {moment, f32("factors", lines_of(shape))},
                         .attributes = {{"beta2", 0.75}, {"scale", 1.5}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const Sizes size(call.in("direction").shape);
     const std::int64_t elements = size.rows * size.columns, length = std::min(size.rows, size.columns);
     const std::int64_t lines = elements / length;
@@ -176,10 +170,8 @@ Operator normuon_factors() {
                                     std::sqrt(before) / std::max(std::sqrt(after), 1e-10);
       }
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_normuon_factors(normuon_factors());
 
 Operator normuon_apply() {
   Operator op{.forward = "normuon_apply", .free_extents = {"scalars"}, .dtypes = kMasters};
@@ -192,16 +184,17 @@ Operator normuon_apply() {
                         .outputs = {master},
                         .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"scale", 1.5}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const Sizes size(call.in("master").shape);
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       call.out("master")[i] = call.in("master")[i] * (1 - 0.01 * 0.75 * 0.25) -
                               0.01 * 1.5 * call.in("factors")[line_of(size, i)] * call.in("direction")[i];
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_normuon_apply(normuon_apply());
+const RegisterOperator registered{
+    gram_norm("muon"),     gram_norm("soap_muon"),   divide_by_norm("muon"), divide_by_norm("soap_muon"),
+    matrix_step("muon_h"), matrix_step("soap_muon"), normuon_factors(),      normuon_apply()};
 
 const RegisterRows registered_rows{
     {"muon_gram_norm", "gram:mdd/f norm:m/f"},

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -161,11 +162,11 @@ struct Operator {
   std::function<void(Formula<double>&)> value = {};
   std::function<void(Formula<Var>&)> traced = {};
 
-  // `formula(auto& call)` computes the operator for either scalar.
+  // `formula(auto& call)` computes the operator for either scalar; one of a Formula<double> has no gradient.
   template <typename F>
   Operator& computes(F formula) {
-    value = [formula](Formula<double>& call) { formula(call); };
-    traced = [formula](Formula<Var>& call) { formula(call); };
+    value = formula;
+    if constexpr (std::is_invocable_v<F&, Formula<Var>&>) traced = formula;
     return *this;
   }
 };

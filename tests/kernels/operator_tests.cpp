@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <memory>
@@ -23,58 +22,24 @@ bool is_slow() {
   return backend_with_threads(1).is_slow();
 }
 
-std::set<std::string> subset(const std::vector<std::string>& optional, std::size_t bits) {
-  std::set<std::string> chosen;
-  for (std::size_t i = 0; i < optional.size(); ++i) {
-    if (bits >> i & 1) chosen.insert(optional[i]);
-  }
-  return chosen;
-}
-
-// Subsets in which any two of `count` elements occur in all four ways: both, either, none. Greedy: each is the one with the most
-// ways that are new.
-const std::vector<std::size_t>& pairwise_subsets(std::size_t count) {
-  static std::map<std::size_t, std::vector<std::size_t>> known;
-  std::vector<std::size_t>& result = known[count];
-  if (!result.empty()) return result;
-  std::set<std::array<std::size_t, 4>> seen;  // two elements, and which of them are chosen
-  const auto new_ways = [&](std::size_t bits) {
-    std::vector<std::array<std::size_t, 4>> ways;
-    for (std::size_t i = 0; i < count; ++i) {
-      for (std::size_t j = i + 1; j < count; ++j) {
-        const std::array<std::size_t, 4> way = {i, j, bits >> i & 1, bits >> j & 1};
-        if (!seen.contains(way)) ways.push_back(way);
-      }
-    }
-    return ways;
-  };
-  for (;;) {
-    std::size_t best = 0, most = 0;
-    for (std::size_t bits = 0; bits < (std::size_t{1} << count); ++bits) {
-      const std::size_t ways = new_ways(bits).size();
-      if (ways > most) best = bits, most = ways;
-    }
-    if (most == 0) return result;
-    for (const auto& way : new_ways(best)) seen.insert(way);
-    result.push_back(best);
-  }
-}
-
 std::vector<std::set<std::string>> every_subset(const std::vector<std::string>& optional) {
   std::vector<std::set<std::string>> result;
   for (std::size_t bits = 0; bits < (std::size_t{1} << optional.size()); ++bits) {
-    result.push_back(subset(optional, bits));
+    std::set<std::string>& chosen = result.emplace_back();
+    for (std::size_t i = 0; i < optional.size(); ++i) {
+      if (bits >> i & 1) chosen.insert(optional[i]);
+    }
   }
   return result;
 }
 
-// Every subset of at most three arguments, and with --long of any number; else those in which any two meet in every way.
-// Of a slow backend all and none.
+// Every subset of at most three arguments, and with --long of any number. Of more: none, all and each alone, in which any two
+// occur in all four ways. Of a slow backend all and none.
 std::vector<std::set<std::string>> subsets(const std::vector<std::string>& optional) {
   if (is_slow() && !optional.empty()) return {{}, {optional.begin(), optional.end()}};
   if (optional.size() <= 3 || long_tests()) return every_subset(optional);
-  std::vector<std::set<std::string>> result;
-  for (const std::size_t bits : pairwise_subsets(optional.size())) result.push_back(subset(optional, bits));
+  std::vector<std::set<std::string>> result = {{}, {optional.begin(), optional.end()}};
+  for (const std::string& name : optional) result.push_back({name});
   return result;
 }
 
@@ -330,8 +295,7 @@ class BackwardTest : public OperatorTest {
   // Shapes at which each choice is made overwriting and accumulating, and next to every choice of inputs.
   static bool thorough(const Case& c) { return elements_of(c) <= 2000 || long_tests() || all_forms(); }
 
-  // Every subset of up to six optional arguments (not by pairs: those without a cotangent are dropped afterwards, and would
-  // take their pairs with them); of more, and at large shapes: all, all but one (where forms are not
+  // Every subset of up to six optional arguments; of more, and at large shapes: all, all but one (where forms are not
   // left out), and each gradient alone. Of these, beyond thorough shapes: all, overwriting and accumulating; the others only
   // next to all inputs (`whole`; at large shapes alone), each once, a gradient's own presence in turns in one of two ways and
   // its absence in the other. What a choice takes out of a kernel or puts into it, the thorough shapes have found to be right; a
@@ -536,15 +500,17 @@ void register_test(const std::shared_ptr<Operator>& op, const char* name) {
 
 }  // namespace
 
-RegisterOperator::RegisterOperator(Operator op) {
-  const auto shared = std::make_shared<Operator>(std::move(op));
-  CoversKernel::covered().insert(shared->forward);
-  register_test<ForwardTest>(shared, "Forward");
-  register_test<RefusalTest>(shared, "WrongArgumentsAreRefused");
-  if (shared->backward.empty()) return;
-  CoversKernel::covered().insert(shared->backward);
-  register_test<BackwardTest>(shared, "Backward");
-  register_test<FiniteDifferenceTest>(shared, "FiniteDifferences");
+RegisterOperator::RegisterOperator(std::initializer_list<Operator> operators) {
+  for (const Operator& op : operators) {
+    const auto shared = std::make_shared<Operator>(op);
+    CoversKernel::covered().insert(op.forward);
+    register_test<ForwardTest>(shared, "Forward");
+    register_test<RefusalTest>(shared, "WrongArgumentsAreRefused");
+    if (op.backward.empty()) continue;
+    CoversKernel::covered().insert(op.backward);
+    register_test<BackwardTest>(shared, "Backward");
+    register_test<FiniteDifferenceTest>(shared, "FiniteDifferences");
+  }
 }
 
 std::set<std::string>& CoversKernel::covered() {

@@ -1,6 +1,7 @@
 // Registers the GoogleTest tests of an operator and keeps the list of kernels that have tests.
 #pragma once
 
+#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -9,9 +10,9 @@
 namespace mulligan::kernel_test {
 
 // Tests <operator>.Forward, .Backward, .FiniteDifferences (where there is a gradient) and
-// .WrongArgumentsAreRefused. Use at namespace scope:  const RegisterOperator registered(rms_norm());
+// .WrongArgumentsAreRefused. Use at namespace scope:  const RegisterOperator registered{rms_norm()};
 struct RegisterOperator {
-  explicit RegisterOperator(Operator op);
+  RegisterOperator(std::initializer_list<Operator> operators);
 };
 
 // For kernels that have tests of another form:  const CoversKernel covered("record_scalar");

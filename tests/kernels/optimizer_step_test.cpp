@@ -29,7 +29,7 @@ Operator adamw_update() {
            .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"beta2", 0.95}, {"eps", 1e-8}}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
     const double beta1 = call.in("scalars")[3], beta2 = call.attribute("beta2");
     const double decay = call.attribute("weight_decay") * call.in("scalars")[5];
@@ -44,8 +44,7 @@ Operator adamw_update() {
           call.in("master")[i] * (1 - lr * decay) -
           lr / call.in("scalars")[1] * m / (std::sqrt(v) * call.in("scalars")[2] + call.attribute("eps"));
     }
-  };
-  return op;
+  });
 }
 
 Operator sgd_update() {
@@ -62,7 +61,7 @@ Operator sgd_update() {
                           {"nesterov", decoupled == 0.0 ? 1.0 : 0.0}}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
     const double momentum = call.in("scalars")[1];
     const double decay = call.attribute("weight_decay") * call.in("scalars")[2];
@@ -81,8 +80,7 @@ Operator sgd_update() {
       }
       call.out("master")[i] = p - lr * direction;
     }
-  };
-  return op;
+  });
 }
 
 // Row 0 of the first matrix is zero in gradient and buffer: a norm of zero must not divide.
@@ -107,7 +105,7 @@ Operator matrix_momentum(const std::string& plugin) {
                                          {"normalize", shape.back() == 5 ? 0.0 : 1.0}}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const Shape& shape = call.in("gradient").shape;
     const std::int64_t columns = shape.back(), rows = shape[shape.size() - 2];
     const double momentum = call.in("scalars")[1];
@@ -136,13 +134,8 @@ Operator matrix_momentum(const std::string& plugin) {
         call.out("direction")[i] /= std::sqrt(total) + 1e-7;
       }
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_muon_momentum(matrix_momentum("muon"));
-const RegisterOperator registered_muon_h_momentum(matrix_momentum("muon_h"));
-const RegisterOperator registered_normuon_momentum(matrix_momentum("normuon"));
-const RegisterOperator registered_soap_muon_momentum(matrix_momentum("soap_muon"));
 
 Operator muon_update() {
   Operator op{.forward = "muon_update", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
@@ -155,15 +148,14 @@ Operator muon_update() {
            .attributes = {{"lr_multiplier", 0.5}, {"weight_decay", 0.25}, {"scale", 1.5}}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const double lr = call.in("scalars")[0] * call.attribute("lr_multiplier");
     const double decay = call.attribute("weight_decay") * call.in("scalars")[2];
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       call.out("master")[i] =
           call.in("master")[i] * (1 - lr * decay) - lr * call.attribute("scale") * call.in("direction")[i];
     }
-  };
-  return op;
+  });
 }
 
 // weight_sum of zero with a rate of zero: nothing to divide.
@@ -176,15 +168,13 @@ Operator schedule_free_share() {
                           .outputs = {weight_sum, f32("share", {1})}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const double square = call.in("scalars")[0] * call.in("scalars")[0],
                  sum = call.in("weight_sum")[0] + square;
     call.out("weight_sum")[0] = sum;
     call.out("share")[0] = sum > 0 ? square / sum : 1.0;
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_schedule_free_share(schedule_free_share());
 
 Operator schedule_free_update() {
   Operator op{.forward = "schedule_free_update", .free_extents = {"scalars"}, .dtypes = kMasterDtypes};
@@ -201,7 +191,7 @@ Operator schedule_free_update() {
                         {"beta2", 0.95},
                         {"eps", 1e-8}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const double rate = call.in("scalars")[0] * call.attribute("lr_multiplier");
     const double decay = call.attribute("weight_decay") * call.in("scalars")[1];
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
@@ -214,8 +204,7 @@ Operator schedule_free_update() {
       call.out("offset")[i] = after;
       call.out("master")[i] = y + (d - after) - change;
     }
-  };
-  return op;
+  });
 }
 
 Operator schedule_free_average() {
@@ -225,14 +214,12 @@ Operator schedule_free_average() {
                         .outputs = {f32("evaluation", shape)},
                         .attributes = {{"ratio", 0.125}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     for (std::int64_t i = 0; i < call.in("master").size(); ++i) {
       call.out("evaluation")[i] = call.in("master")[i] - call.attribute("ratio") * call.in("offset")[i];
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_schedule_free_average(schedule_free_average());
 
 // `op`, which also makes an average and, where `copies`, a copy of the master (fused_update.hpp). If the kernel has
 // gradient_scale, it multiplies the gradient by it. A state that it can do without has the gradient in its place.
@@ -259,7 +246,7 @@ Operator with_extras(Operator op, bool scales, bool copies) {
   } else {
     op.free_extents.push_back("copy");
   }
-  op.value = [plain = op.value](Formula<double>& call) {
+  return op.computes([plain = op.value](Formula<double>& call) {
     if (call.has("gradient_scale")) {
       for (double& g : call.in("gradient").data) g *= call.in("gradient_scale")[0];
     }
@@ -272,18 +259,22 @@ Operator with_extras(Operator op, bool scales, bool copies) {
       }
       if (call.outputs.contains("copy")) call.out("copy")[i] = p;
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_updates[] = {
-    RegisterOperator(with_extras(adamw_update(), true, false)),
-    RegisterOperator(with_extras(adamw_update(), true, true)),
-    RegisterOperator(with_extras(sgd_update(), true, false)),
-    RegisterOperator(with_extras(sgd_update(), true, true)),
-    RegisterOperator(with_extras(muon_update(), false, false)),
-    RegisterOperator(with_extras(muon_update(), false, true)),
-    RegisterOperator(with_extras(schedule_free_update(), true, false)),
-    RegisterOperator(with_extras(schedule_free_update(), true, true))};
+const RegisterOperator registered{matrix_momentum("muon"),
+                                  matrix_momentum("muon_h"),
+                                  matrix_momentum("normuon"),
+                                  matrix_momentum("soap_muon"),
+                                  schedule_free_share(),
+                                  schedule_free_average(),
+                                  with_extras(adamw_update(), true, false),
+                                  with_extras(adamw_update(), true, true),
+                                  with_extras(sgd_update(), true, false),
+                                  with_extras(sgd_update(), true, true),
+                                  with_extras(muon_update(), false, false),
+                                  with_extras(muon_update(), false, true),
+                                  with_extras(schedule_free_update(), true, false),
+                                  with_extras(schedule_free_update(), true, true)};
 
 const std::string adamw = "gradient:Fd/f master:Fd/f exp_avg:Fd/f exp_avg_sq:Fd/f ",
                   update = "lr_multiplier=1 weight_decay=0.1 average_decay=0.9";

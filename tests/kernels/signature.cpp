@@ -7,13 +7,12 @@
 namespace mulligan::kernel_test {
 
 const Parameter* Signature::find(const std::string& name) const {
-  const auto found =
-      std::find_if(arguments.begin(), arguments.end(), [&](auto& p) { return p.name == name; });
+  const auto found = std::ranges::find(arguments, name, &Parameter::name);
   return found == arguments.end() ? nullptr : &*found;
 }
 
 bool Signature::has_attribute(const std::string& name) const {
-  return std::find(attributes.begin(), attributes.end(), name) != attributes.end();
+  return std::ranges::find(attributes, name) != attributes.end();
 }
 
 Signature parse_signature(const std::string& text) {
@@ -43,19 +42,6 @@ Signature parse_signature(const std::string& text) {
     for (std::string name; attributes >> name;) signature.attributes.push_back(name);
   }
   return signature;
-}
-
-std::string to_text(const Signature& signature) {
-  std::string text;
-  for (const Parameter& parameter : signature.arguments) {
-    text += text.empty() ? "" : ", ";
-    text += parameter.read ? (parameter.written ? "inout" : "in") : "out";
-    text += (parameter.optional ? "? " : " ") + parameter.name;
-  }
-  for (std::size_t i = 0; i < signature.attributes.size(); ++i) {
-    text += (i == 0 ? "; " : " ") + signature.attributes[i];
-  }
-  return text;
 }
 
 }  // namespace mulligan::kernel_test

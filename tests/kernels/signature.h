@@ -13,6 +13,7 @@ struct Parameter {
   bool read = false;     // `in` or `inout`
   bool written = false;  // `out` or `inout`
   bool optional = false;
+  bool operator==(const Parameter&) const = default;
 };
 
 struct Signature {
@@ -22,12 +23,10 @@ struct Signature {
   // Null when there is no argument of that name.
   const Parameter* find(const std::string& name) const;
   bool has_attribute(const std::string& name) const;
+  bool operator==(const Signature&) const = default;
 };
 
 // Throws std::invalid_argument on text that does not follow kernel.h.
 Signature parse_signature(const std::string& text);
-
-// "in x, inout? y; eps" again, for comparison.
-std::string to_text(const Signature& signature);
 
 }  // namespace mulligan::kernel_test

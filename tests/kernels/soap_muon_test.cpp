@@ -29,16 +29,14 @@ Operator whiten() {
                         .outputs = {v, f32("white", shape)},
                         .attributes = {{"beta2", 0.75}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     for (std::int64_t i = 0; i < call.in("p").size(); ++i) {
       const double p = call.in("p")[i], v = 0.75 * call.in("v")[i] + 0.25 * p * p;
       call.out("v")[i] = v;
       call.out("white")[i] = p / std::sqrt(std::max(v, 1e-16));
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_whiten(whiten());
 
 Operator keep_norm() {
   Operator op{.forward = "soap_muon_keep_norm", .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
@@ -49,14 +47,12 @@ Operator keep_norm() {
                           .outputs = {f32("result", shape)}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const bool first = call.in("scalars")[3] != 0;
     for (std::int64_t i = 0; i < call.in("x").size(); ++i)
       call.out("result")[i] = first ? call.in("raw")[i] : 5 * call.in("x")[i];
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_keep_norm(keep_norm());
 
 // Momenta that agree in part: a common mean.
 Operator trust() {
@@ -69,7 +65,7 @@ Operator trust() {
                           .attributes = {{"agreement", 0.2}}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const auto cosine = [&](const char* x, const char* y) {
       double xy = 0, xx = 0, yy = 0;
       for (std::int64_t i = 0; i < call.in(x).size(); ++i) {
@@ -89,10 +85,8 @@ Operator trust() {
     for (std::int64_t i = 0; i < call.in("raw").size(); ++i) {
       call.out("blended")[i] = call.in("raw")[i] + t * (call.in("white")[i] - call.in("raw")[i]);
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_trust(trust());
 
 // Two equal rows among them: the first comes first.
 Operator sort() {
@@ -104,7 +98,7 @@ Operator sort() {
     op.cases.push_back({.inputs = {f32("basis", {n, n}, doubled), f32("projected", {n, n}, doubled)},
                         .outputs = {f32("sorted", {n, n}), {"order", {n}, MLG_I32}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const std::int64_t n = call.in("basis").dim(0);
     std::vector<double> value(n);
     std::vector<std::int64_t> order(n);
@@ -118,10 +112,8 @@ Operator sort() {
       call.out("order")[i] = static_cast<double>(order[i]);
       for (std::int64_t j = 0; j < n; ++j) call.out("sorted")(i, j) = call.in("projected")(order[i], j);
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_sort(sort());
 
 Operator permute() {
   Operator op{.forward = "soap_muon_permute", .dtypes = {MLG_F32}};
@@ -134,17 +126,15 @@ Operator permute() {
         {.inputs = {f32("x", shape), order("row_order", shape[0]), order("column_order", shape[1])},
          .outputs = {f32("permuted", shape)}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const std::int64_t rows = call.in("x").dim(0), columns = call.in("x").dim(1);
     for (std::int64_t i = 0; i < rows; ++i) {
       for (std::int64_t j = 0; j < columns; ++j) {
         call.out("permuted")(i, j) = call.in("x")(call.index("row_order", i), call.index("column_order", j));
       }
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_permute(permute());
 
 Operator first_rows() {
   Operator op{.forward = "soap_muon_first_rows", .free_extents = {"scalars"}, .dtypes = {MLG_F32}};
@@ -154,16 +144,14 @@ Operator first_rows() {
                           .outputs = {f32("rows", {n, n})}});
     }
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const bool first = call.in("scalars")[3] != 0;
     for (std::int64_t i = 0; i < call.in("rows").size(); ++i) {
       const double image = i < call.in("image").size() ? call.in("image")[i] : 0.0;
       call.out("rows")[i] = first ? image : call.in("rows")[i];
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_first_rows(first_rows());
 
 // The second row is zero: its reflection is the identity.
 Operator reflect() {
@@ -180,7 +168,7 @@ Operator reflect() {
                         .outputs = {f32("reflectors", shape), f32("triangle", {panel.rows, panel.rows})},
                         .attributes = {{"first", static_cast<double>(panel.first)}}});
   }
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     const std::int64_t b = call.in("rows").dim(0), n = call.in("rows").dim(1);
     const auto first = static_cast<std::int64_t>(call.attribute("first"));
     std::vector<double> x = call.in("rows").data;
@@ -209,20 +197,18 @@ Operator reflect() {
         t(i, k) = -2 * sum;
       }
     }
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_reflect(reflect());
 
 Operator identity() {
   Operator op{.forward = "soap_muon_identity", .dtypes = {MLG_F32}};
   for (const std::int64_t n : {1, 7, 40}) op.cases.push_back({.inputs = {}, .outputs = {f32("x", {n, n})}});
-  op.value = [](Formula<double>& call) {
+  return op.computes([](Formula<double>& call) {
     for (std::int64_t i = 0; i < call.out("x").dim(0); ++i) call.out("x")(i, i) = 1;
-  };
-  return op;
+  });
 }
-const RegisterOperator registered_identity(identity());
+const RegisterOperator registered{whiten(),  keep_norm(),  trust(),   sort(),
+                                  permute(), first_rows(), reflect(), identity()};
 
 const CoversKernel covered_eigenvectors("soap_muon_eigenvectors");
 

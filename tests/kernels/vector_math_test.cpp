@@ -19,17 +19,10 @@ double worst_relative_error(double low, double high, Fast fast, Exact exact) {
   return worst;
 }
 
-double exact_exp(double x) {
-  return std::exp(x);
-}
-double exact_tanh(double x) {
-  return std::tanh(x);
-}
-double exact_sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-
 TEST(VectorMath, RelativeErrors) {
+  const auto exact_exp = [](double x) { return std::exp(x); };
+  const auto exact_tanh = [](double x) { return std::tanh(x); };
+  const auto exact_sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   EXPECT_LT(worst_relative_error(-86.5, 88.7, fast_exp, exact_exp), 1.5e-7);
   EXPECT_LT(worst_relative_error(-86.5, 0, fast_exp_nonpositive, exact_exp), 1.5e-7);
   EXPECT_LT(worst_relative_error(-80, 80, fast_sigmoid, exact_sigmoid), 3e-7);

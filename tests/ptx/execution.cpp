@@ -199,11 +199,8 @@ void Execution::run_group(unsigned warp, Group group) {
         ++at;
         continue;
       case Instruction::Kind::load:
-        if (mask) load(warp, instruction, mask);
-        ++at;
-        continue;
       case Instruction::Kind::store:
-        if (mask) store(warp, instruction, mask);
+        if (mask) move_elements(warp, instruction, mask);
         ++at;
         continue;
       case Instruction::Kind::branch:

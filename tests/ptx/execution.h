@@ -53,8 +53,8 @@ class Execution {
   Stop stop_of(unsigned warp) const;
   void fill_specials(unsigned warp, std::uint64_t block);
 
-  void load(unsigned warp, const Instruction& instruction, std::uint32_t mask);
-  void store(unsigned warp, const Instruction& instruction, std::uint32_t mask);
+  // A load or store.
+  void move_elements(unsigned warp, const Instruction& instruction, std::uint32_t mask);
   // False: lanes are missing that may still come.
   bool warp_operation(unsigned warp, const Instruction& instruction, std::uint32_t mask);
   bool may_begin(unsigned warp, const Instruction& instruction, std::uint32_t mask,

@@ -212,8 +212,8 @@ std::string LaunchMemory::no_shared(std::uint64_t address, std::size_t bytes, bo
 }
 
 template <bool kLoads>
-bool LaunchMemory::move_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
-                             std::byte* registers, Toucher first, std::uint32_t& hint) {
+bool LaunchMemory::move_whole(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+                              std::byte* registers, Toucher first, std::uint32_t& hint) {
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
   const Span span(at, mask);
   const std::size_t whole = span.high - span.low + bytes;
@@ -260,14 +260,11 @@ bool LaunchMemory::move_warp(const Instruction& instruction, const std::uint64_t
   return true;
 }
 
-bool LaunchMemory::load_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+bool LaunchMemory::move_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
                              std::byte* registers, Toucher first, std::uint32_t& hint) {
-  return move_warp<true>(instruction, at, mask, registers, first, hint);
-}
-
-bool LaunchMemory::store_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
-                              std::byte* registers, Toucher first, std::uint32_t& hint) {
-  return move_warp<false>(instruction, at, mask, registers, first, hint);
+  return instruction.kind == Instruction::Kind::load
+             ? move_whole<true>(instruction, at, mask, registers, first, hint)
+             : move_whole<false>(instruction, at, mask, registers, first, hint);
 }
 
 char* LaunchMemory::shared_place(const Instruction& instruction, std::uint64_t address, bool writes,
@@ -280,8 +277,7 @@ char* LaunchMemory::shared_place(const Instruction& instruction, std::uint64_t a
   }
   const std::size_t offset = address - shared->begin;
   for (std::size_t i = 0; i < bytes; i += shared_unit_) {
-    Touch& touch = shared->touches[(offset + i) / shared_unit_];
-    wrong = writes ? touch.write_shared(clock_, by) : touch.read_shared(clock_, by);
+    wrong = shared->touches[(offset + i) / shared_unit_].record(writes, true, clock_, by);
     if (wrong.empty()) continue;
     wrong = access(writes, bytes) + "byte " + std::to_string(offset) + " of shared memory, " + wrong;
     return nullptr;
@@ -289,56 +285,35 @@ char* LaunchMemory::shared_place(const Instruction& instruction, std::uint64_t a
   return shared->memory.data() + offset;
 }
 
-std::string LaunchMemory::load(const Instruction& instruction, std::uint64_t address, char* to, Toucher by,
-                               std::uint32_t& hint) {
+std::string LaunchMemory::move_lane(const Instruction& instruction, std::uint64_t address, char* elements,
+                                    Toucher by, std::uint32_t& hint) {
+  const bool writes = instruction.kind == Instruction::Kind::store;
   const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
+  char* own = nullptr;
   if (instruction.space == Instruction::Space::shared) {
     std::string wrong;
-    char* own = shared_place(instruction, address, false, by, hint, wrong);
+    own = shared_place(instruction, address, writes, by, hint, wrong);
     if (!own) return wrong;
-    std::memcpy(to, own, bytes);
-    return {};
-  }
-  Region* region = region_of(address, bytes, false, hint);
-  if (!region) return no_region(address, bytes, false);
-  if (address % bytes != 0) return place(false, bytes, *region, address) + ", which is not aligned to them";
-  const char* from = reinterpret_cast<const char*>(address);
-  if (region->known && std::memchr(region->known + (from - region->begin), 0, bytes))
-    return place(false, bytes, *region, address) + ", which nothing has written";
-  if (facts_[hint].written) {
-    Touch* touch = touches_of(from);
+  } else {
+    Region* region = region_of(address, bytes, writes, hint);
+    if (!region) return no_region(address, bytes, writes);
+    const auto fault = [&](const std::string& what) {
+      return place(writes, bytes, *region, address) + ", " + what;
+    };
+    if (address % bytes != 0) return fault("which is not aligned to them");
+    own = reinterpret_cast<char*>(address);
+    unsigned char* known = region->known ? region->known + (own - region->begin) : nullptr;
+    if (!writes && known && std::memchr(known, 0, bytes)) return fault("which nothing has written");
+    Touch* touch = facts_[hint].written ? touches_of(own) : nullptr;
     for (std::size_t i = 0; touch && i < bytes; i += global_unit_, ++touch) {
-      std::string wrong = touch->read_global(clock_, by);
-      if (wrong.empty() && instruction.read_only && touch->written_since(clock_.launch_began))
+      std::string wrong = touch->record(writes, false, clock_, by);
+      if (wrong.empty() && !writes && instruction.read_only && touch->written_since(clock_.launch_began))
         wrong = "by an instruction for what the launch does not write, which it does";
-      if (!wrong.empty()) return place(false, bytes, *region, address) + ", " + wrong;
+      if (!wrong.empty()) return fault(wrong);
     }
+    if (writes && known) std::memset(known, 1, bytes);
   }
-  std::memcpy(to, from, bytes);
-  return {};
-}
-
-std::string LaunchMemory::store(const Instruction& instruction, std::uint64_t address, const char* from,
-                                Toucher by, std::uint32_t& hint) {
-  const std::size_t bytes = std::size_t{instruction.element_bytes} * instruction.count;
-  if (instruction.space == Instruction::Space::shared) {
-    std::string wrong;
-    char* own = shared_place(instruction, address, true, by, hint, wrong);
-    if (!own) return wrong;
-    std::memcpy(own, from, bytes);
-    return {};
-  }
-  Region* region = region_of(address, bytes, true, hint);
-  if (!region) return no_region(address, bytes, true);
-  if (address % bytes != 0) return place(true, bytes, *region, address) + ", which is not aligned to them";
-  char* to = reinterpret_cast<char*>(address);
-  Touch* touch = touches_of(to);
-  for (std::size_t i = 0; i < bytes; i += global_unit_, ++touch) {
-    const std::string wrong = touch->write_global(clock_, by);
-    if (!wrong.empty()) return place(true, bytes, *region, address) + ", " + wrong;
-  }
-  if (region->known) std::memset(region->known + (to - region->begin), 1, bytes);
-  std::memcpy(to, from, bytes);
+  std::memcpy(writes ? own : elements, writes ? elements : own, bytes);
   return {};
 }
 

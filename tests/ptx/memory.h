@@ -31,18 +31,13 @@ class LaunchMemory {
   LaunchMemory(const Program& program, std::vector<Region> regions, std::uint32_t dynamic_shared_bytes,
                std::vector<Touch>& touches, const Clock& clock);
 
-  // The access of a whole warp: of lane i, at address at[i], from or to its registers. False: something may be wrong
-  // with it, and load() or store(), lane by lane, says what. `first` is lane 0.
-  bool load_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+  // A load or store of a whole warp: of lane i, at address at[i], to or from its registers. False: something may be
+  // wrong with it, and move_lane(), lane by lane, says what. `first` is lane 0; `hint` is kept for each instruction.
+  bool move_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
                  std::byte* registers, Toucher first, std::uint32_t& hint);
-  bool store_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
-                  std::byte* registers, Toucher first, std::uint32_t& hint);
-  // Copies `bytes` bytes, or says what is wrong: "reads 4 bytes at byte 64 of x, which has 64 bytes". `hint` is kept
-  // for each instruction.
-  std::string load(const Instruction& instruction, std::uint64_t address, char* to, Toucher by,
-                   std::uint32_t& hint);
-  std::string store(const Instruction& instruction, std::uint64_t address, const char* from, Toucher by,
-                    std::uint32_t& hint);
+  // That of one lane, to or from `elements`, or what is wrong: "reads 4 bytes at byte 64 of x, which has 64 bytes".
+  std::string move_lane(const Instruction& instruction, std::uint64_t address, char* elements, Toucher by,
+                        std::uint32_t& hint);
 
  private:
   // Memory that the launch may write, as arguments lay it out: two that overlap make one.
@@ -66,8 +61,8 @@ class LaunchMemory {
   };
 
   template <bool kLoads>
-  bool move_warp(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
-                 std::byte* registers, Toucher first, std::uint32_t& hint);
+  bool move_whole(const Instruction& instruction, const std::uint64_t* at, std::uint32_t mask,
+                  std::byte* registers, Toucher first, std::uint32_t& hint);
   // Where an access of shared memory lies; null: `wrong` says why it may not be made.
   char* shared_place(const Instruction& instruction, std::uint64_t address, bool writes, Toucher by,
                      std::uint32_t& hint, std::string& wrong);

@@ -101,44 +101,39 @@ std::uint32_t one(const std::string& body, std::uint32_t in) {
 std::uint32_t bits(float value) {
   return std::bit_cast<std::uint32_t>(value);
 }
+// From %f1 to %f2.
+std::uint32_t one_float(const std::string& body, std::uint32_t in) {
+  return one("mov.b32 %f1, %r1;\n" + body + "\nmov.b32 %r2, %f2;", in);
+}
 
 TEST(PtxInstructions, KnownResults) {
   // Two roundings or one.
   const float a = 1.0f + 0x1p-12f;
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nmul.f32 %f2, %f1, %f1;\nadd.f32 %f3, %f2, 0fBF800000;\nmov.b32 %r2, %f3;",
-                bits(a)),
-            bits(0x1p-11f));
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nfma.rn.f32 %f3, %f1, %f1, 0fBF800000;\nmov.b32 %r2, %f3;", bits(a)),
-            bits(0x1p-11f + 0x1p-24f));
+  EXPECT_EQ(one_float("mul.f32 %f2, %f1, %f1;\nadd.f32 %f2, %f2, 0fBF800000;", bits(a)), bits(0x1p-11f));
+  EXPECT_EQ(one_float("fma.rn.f32 %f2, %f1, %f1, 0fBF800000;", bits(a)), bits(0x1p-11f + 0x1p-24f));
   EXPECT_EQ(one("shr.s32 %r2, %r1, 40;", 0x80000000), 0xFFFFFFFFu);
   EXPECT_EQ(one("shl.b32 %r2, %r1, 32;", 1), 0u);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r2, %f1;", bits(-3e9f)), 0x80000000u);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rzi.u64.f32 %rd1, %f1;\ncvt.u32.u64 %r2, %rd1;", bits(-1.5f)), 0u);
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nmax.f32 %f2, %f1, 0f3F800000;\nmov.b32 %r2, %f2;", 0x7FC00001),
-            bits(1.0f));
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nsub.f32 %f2, %f1, %f1;\nmov.b32 %r2, %f2;", 0x7F800000), 0x7FFFFFFFu);
+  EXPECT_EQ(one_float("max.f32 %f2, %f1, 0f3F800000;", 0x7FC00001), bits(1.0f));
+  EXPECT_EQ(one_float("sub.f32 %f2, %f1, %f1;", 0x7F800000), 0x7FFFFFFFu);
   for (const auto& [in, out] : {std::pair(-1.0f, 0.0f), {0.25f, 0.25f}, {7.0f, 1.0f}, {NAN, 0.0f}}) {
-    EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.sat.f32.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(in)), bits(out));
-    EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.f64.f32 %fd1, %f1;\ncvt.sat.f64.f64 %fd2, %fd1;\n"
-                  "cvt.rn.f32.f64 %f2, %fd2;\nmov.b32 %r2, %f2;",
-                  bits(in)),
-              bits(out));
+    EXPECT_EQ(one_float("cvt.sat.f32.f32 %f2, %f1;", bits(in)), bits(out));
+    EXPECT_EQ(
+        one_float("cvt.f64.f32 %fd1, %f1;\ncvt.sat.f64.f64 %fd2, %fd1;\ncvt.rn.f32.f64 %f2, %fd2;", bits(in)),
+        bits(out));
   }
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.f64.f32 %fd1, %f1;\nabs.f64 %fd2, %fd1;\n"
-                "cvt.rn.f32.f64 %f2, %fd2;\nmov.b32 %r2, %f2;",
-                bits(-2.5f)),
+  EXPECT_EQ(one_float("cvt.f64.f32 %fd1, %f1;\nabs.f64 %fd2, %fd1;\ncvt.rn.f32.f64 %f2, %fd2;", bits(-2.5f)),
             bits(2.5f));
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nmin.f32 %f2, %f1, 0f3F800000;\nmov.b32 %r2, %f2;", 0x7FC00001),
-            bits(1.0f));
+  EXPECT_EQ(one_float("min.f32 %f2, %f1, 0f3F800000;", 0x7FC00001), bits(1.0f));
   EXPECT_EQ(one("prmt.b32 %r2, %r1, 0, 0x4012;", 0x44332211), 0x00112233u);
   EXPECT_EQ(one("bfi.b32 %r2, %r1, -1, 8, 4;", 0x5), 0xFFFFF5FFu);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rn.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", 0x3F808000),
             0x3F80u);
   EXPECT_EQ(one("mov.b32 %f1, %r1;\ncvt.rn.bf16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", 0x3F818000),
             0x3F82u);
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.ftz.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)), 0u);
-  EXPECT_EQ(one("mov.b32 %f1, %r1;\nex2.approx.f32 %f2, %f1;\nmov.b32 %r2, %f2;", bits(-127.0f)),
-            bits(0x1p-127f));
+  EXPECT_EQ(one_float("ex2.approx.ftz.f32 %f2, %f1;", bits(-127.0f)), 0u);
+  EXPECT_EQ(one_float("ex2.approx.f32 %f2, %f1;", bits(-127.0f)), bits(0x1p-127f));
 }
 
 // Each comparison of a number with 1, and of NaN, for which the unordered ones hold.

@@ -39,7 +39,7 @@ struct Toucher {
 
 class Touch {
  public:
-  // Records an access that nothing is wrong with; false: something is, which read_shared() and write_shared() say.
+  // Records an access that nothing is wrong with; false: something is, which record() says.
   bool quick_read_shared(const Clock& clock, Toucher by) {
     if (write_time_ < clock.block_began || !write_is_ordered(clock, by)) return false;
     record_read(clock, by);
@@ -59,12 +59,9 @@ class Touch {
     if (of_another_block(write_time_, clock) || of_another_block(first_read_time_, clock)) return false;
     return quick_write_shared(clock, by);
   }
-  // Empty, or what is wrong: "which thread 3 wrote since the last barrier". Shared memory must have been written by
-  // the block.
-  std::string read_shared(const Clock& clock, Toucher by);
-  std::string write_shared(const Clock& clock, Toucher by);
-  std::string read_global(const Clock& clock, Toucher by);
-  std::string write_global(const Clock& clock, Toucher by);
+  // The same; empty, or what is wrong: "which thread 3 wrote since the last barrier". Shared memory must have been
+  // written by the block before it is read.
+  std::string record(bool writes, bool shared, const Clock& clock, Toucher by);
   bool written_since(std::uint32_t time) const { return write_time_ >= time; }
 
  private:
@@ -87,7 +84,6 @@ class Touch {
     write_thread_ = by.thread;
     write_turn_ = by.turn;
   }
-  std::string unordered_write() const;
 
   std::uint32_t write_time_ = 0, write_thread_ = 0, write_turn_ = 0;
   std::uint32_t first_read_time_ = 0;  // of this launch

@@ -18,14 +18,15 @@ std::array<std::uint64_t, kLanes> addresses_of(const std::byte* registers, const
 
 }  // namespace
 
-void Execution::load(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
+void Execution::move_elements(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
   std::byte* registers = warps_[warp].registers;
-  const unsigned bytes = instruction.element_bytes;
+  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
+  const bool loads = instruction.kind == Instruction::Kind::load;
   const auto put = [&](unsigned lane, const char* elements) {
     for (unsigned i = 0; i < instruction.count; ++i)
       write_register(registers, instruction, instruction.at[i], lane, elements + i * bytes);
   };
-  if (instruction.space == Instruction::Space::parameter) {
+  if (instruction.space == Instruction::Space::parameter) {  // which is only loaded from
     for (std::uint32_t left = mask; left; left &= left - 1)
       put(static_cast<unsigned>(std::countr_zero(left)), parameters_.data() + instruction.offset);
     return;
@@ -33,32 +34,16 @@ void Execution::load(unsigned warp, const Instruction& instruction, std::uint32_
   const auto at = addresses_of(registers, instruction);
   std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
   const Toucher first{warp * kLanes, warps_[warp].turn};
-  if (memory_.load_warp(instruction, at.data(), mask, registers, first, hint)) return;
+  if (memory_.move_warp(instruction, at.data(), mask, registers, first, hint)) return;
   char elements[64];
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    const std::string wrong =
-        memory_.load(instruction, at[lane], elements, {first.thread + lane, first.turn}, hint);
-    if (!wrong.empty()) fail(instruction, warp, lane, wrong);
-    put(lane, elements);
-  }
-}
-
-void Execution::store(unsigned warp, const Instruction& instruction, std::uint32_t mask) {
-  std::byte* registers = warps_[warp].registers;
-  const auto at = addresses_of(registers, instruction);
-  std::uint32_t& hint = hints_[static_cast<std::size_t>(&instruction - program_.code.data())];
-  const Toucher first{warp * kLanes, warps_[warp].turn};
-  if (memory_.store_warp(instruction, at.data(), mask, registers, first, hint)) return;
-  const unsigned bytes = instruction.element_bytes, wide = instruction.register_bytes;
-  char elements[64];
-  for (std::uint32_t left = mask; left; left &= left - 1) {
-    const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    for (unsigned i = 0; i < instruction.count; ++i)
+    for (unsigned i = 0; !loads && i < instruction.count; ++i)
       std::memcpy(elements + i * bytes, registers + instruction.at[i] + lane * wide, bytes);
     const std::string wrong =
-        memory_.store(instruction, at[lane], elements, {first.thread + lane, first.turn}, hint);
+        memory_.move_lane(instruction, at[lane], elements, {first.thread + lane, first.turn}, hint);
     if (!wrong.empty()) fail(instruction, warp, lane, wrong);
+    if (loads) put(lane, elements);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <mulligan/kernel.hpp>
 #include <optional>
 #include <string_view>
 
@@ -44,29 +45,13 @@ std::vector<Received> parse(std::string_view text) {
   return all;
 }
 
-float value_of(std::uint16_t bits) {
-  const std::uint32_t word = static_cast<std::uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &word, 4);
-  return value;
-}
-std::uint16_t bits_of(float value) {
-  std::uint32_t word;
-  std::memcpy(&word, &value, 4);
-  return static_cast<std::uint16_t>((word + 0x7fff + ((word >> 16) & 1)) >> 16);
-}
-
 template <typename Value>
 void add(std::string_view from, std::string& to) {
   for (std::size_t at = 0; at + sizeof(Value) <= to.size(); at += sizeof(Value)) {
     Value a, b;
     std::memcpy(&a, to.data() + at, sizeof(Value));
     std::memcpy(&b, from.data() + at, sizeof(Value));
-    if constexpr (sizeof(Value) == 2) {
-      a = bits_of(value_of(a) + value_of(b));
-    } else {
-      a += b;
-    }
+    a = static_cast<Value>(a + b);
     std::memcpy(to.data() + at, &a, sizeof(Value));
   }
 }
@@ -83,7 +68,7 @@ std::string sum(const Ranks& ranks, std::size_t index, std::size_t skip, std::si
     } else if (rank[index].dtype == kFloat64) {
       add<double>(part, result);
     } else if (rank[index].dtype == kBfloat16) {
-      add<std::uint16_t>(part, result);
+      add<mulligan::sdk::bfloat16>(part, result);
     } else {
       add<float>(part, result);
     }
@@ -136,9 +121,7 @@ std::string difference(const Ranks& ranks) {
 std::string shown(const std::vector<Operation>& group, int rank, int size) {
   std::string text;
   for (const Operation& one : group) {
-    std::uint64_t bytes = bytes_of(one);
-    if (one.kind == Kind::reduce_scatter) bytes *= static_cast<std::uint64_t>(size);
-    if (one.kind == Kind::receive || (one.kind == Kind::broadcast && one.peer != rank)) bytes = 0;
+    const std::uint64_t bytes = bytes_read(one, rank, size);
     const Shown head{one.kind, one.dtype, one.peer, one.count, bytes};
     text.append(reinterpret_cast<const char*>(&head), sizeof head);
     if (bytes > 0) text.append(static_cast<const char*>(one.from), bytes);
@@ -182,23 +165,9 @@ std::string take(const std::vector<std::string>& shown_by_rank, const std::vecto
 }
 
 const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::all_reduce:
-      return "ncclAllReduce";
-    case Kind::reduce_scatter:
-      return "ncclReduceScatter";
-    case Kind::all_gather:
-      return "ncclAllGather";
-    case Kind::broadcast:
-      return "ncclBroadcast";
-    case Kind::reduce:
-      return "ncclReduce";
-    case Kind::send:
-      return "ncclSend";
-    case Kind::receive:
-      return "ncclRecv";
-  }
-  return "";
+  constexpr const char* names[] = {"ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclBroadcast",
+                                   "ncclReduce",    "ncclSend",          "ncclRecv"};
+  return names[static_cast<int>(kind)];
 }
 
 std::size_t bytes_read(const Operation& one, int rank, int size) {

@@ -26,22 +26,29 @@ ModelConfig fused_test_model() {
   return model;
 }
 
-ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind order, DType compute) {
+ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind order, DType compute,
+                      const ModelPass& pass) {
   ModelRunner::Options options;
   options.layer_order = order;
   options.compute = compute;
   options.segments = 3;
-  ModelRunner runner(backend, model, 50, options);
+  ModelRunner runner(backend, model, pass.tokens, options);
   for (const ParameterLayout& layout : runner.parameters()) {
     std::vector<float> values = initial_values(layout.spec, 5);
     const PhiloxStream noise(5, "noise/" + layout.spec.name);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.1 * noise.normal(i));
+    const PhiloxStream moved(pass.jitter, "jitter/" + layout.spec.name);
+    for (std::size_t i = 0; pass.jitter > 0 && i < values.size(); ++i)
+      values[i] = static_cast<float>(values[i] * (1 + 0x1p-23 * (moved.uniform(i) - 0.5)));
     runner.set_parameter(layout.spec.name, values);
   }
   std::vector<std::int32_t> tokens, targets;
-  for (std::int32_t i = 0; i < 50; ++i) tokens.push_back(i * 37 % 96), targets.push_back(i * 53 % 96);
-  runner.run(tokens, targets, {0, 21, 50});
-  ModelResult result{runner.logits(), {}};
+  for (std::int32_t i = 0; i < pass.tokens; ++i) {
+    tokens.push_back(pass.first_id + i * 37 % pass.ids);
+    targets.push_back(pass.first_id + i * 53 % pass.ids);
+  }
+  runner.run(tokens, targets, {0, pass.cut, pass.tokens});
+  ModelResult result{runner.logits(), {}, runner.calls("qkv_split_norm_rope_bwd")};
   for (const ParameterLayout& layout : runner.parameters())
     result.gradients[layout.spec.name] = runner.gradient(layout.spec.name);
   return result;

@@ -1,6 +1,7 @@
 // A small model with everything that fused kernels stand for, run once with them or without.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,13 +15,24 @@ namespace mulligan {
 struct ModelResult {
   std::vector<float> logits;
   std::map<std::string, std::vector<float>> gradients;  // by parameter
+  std::int64_t fused_calls = 0;                         // of qkv_split_norm_rope_bwd
 };
 
-// Six layers with loops, skips and gates, lanes from the fifth on; 50 tokens in two segments; all parameters
-// off their initial values.
+// What a model is run on.
+struct ModelPass {
+  std::int32_t tokens = 50, cut = 21;  // in two segments, the second from token `cut` on
+  std::int32_t first_id = 0, ids = 96;
+  // If not 0, each weight is moved by less than half of its last digit and rounded again: what one rounding more in each
+  // would do. Another number moves them otherwise.
+  std::uint64_t jitter = 0;
+};
+
+// Six layers with loops, skips and gates, lanes from the fifth on.
 ModelConfig fused_test_model();
 
-ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind order, DType compute);
+// With all parameters off their initial values, so that no part of the model is idle.
+ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind order, DType compute,
+                      const ModelPass& pass = {});
 // fused_test_model() on the cpu backend.
 ModelResult run_model(bool fused, LayerOrderKind order, DType compute);
 

@@ -1,27 +1,14 @@
 #include "tests/support/thread_world.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <exception>
+#include <mulligan/kernel.hpp>
 #include <mutex>
 
 #include "framework/core/error.h"
 
 namespace mulligan {
-
-namespace {
-
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-// Of a finite value, to the nearest, ties to even.
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-}  // namespace
 
 class ThreadWorld::Member final : public Communicator {
  public:
@@ -90,25 +77,24 @@ class ThreadWorld::Member final : public Communicator {
 
   static std::vector<std::byte> sum(DType dtype, const std::vector<std::vector<std::byte>>& parts) {
     std::vector<std::byte> result = parts[0];
-    const auto add_as = [&]<typename T>(T, auto&& plus) {
+    const auto add_as = [&]<typename T>(T) {
       const std::size_t count = result.size() / sizeof(T);
       for (std::size_t part = 1; part < parts.size(); ++part) {
         for (std::size_t i = 0; i < count; ++i) {
           T a, b;
           std::memcpy(&a, result.data() + i * sizeof(T), sizeof(T));
           std::memcpy(&b, parts[part].data() + i * sizeof(T), sizeof(T));
-          a = plus(a, b);
+          a = static_cast<T>(a + b);
           std::memcpy(result.data() + i * sizeof(T), &a, sizeof(T));
         }
       }
     };
     if (dtype == MLG_F32) {
-      add_as(float{}, [](float a, float b) { return a + b; });
+      add_as(float{});
     } else if (dtype == MLG_F64) {
-      add_as(double{}, [](double a, double b) { return a + b; });
+      add_as(double{});
     } else if (dtype == MLG_BF16) {
-      add_as(std::uint16_t{},
-             [](std::uint16_t a, std::uint16_t b) { return to_bf16(from_bf16(a) + from_bf16(b)); });
+      add_as(sdk::bfloat16{});
     } else {
       throw run_error("ranks do not add up {}.", dtype_name(dtype));
     }

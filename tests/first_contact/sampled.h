@@ -1,12 +1,21 @@
-// Causal attention of chosen tokens computed in fp64 on the host, forward and backward, as docs/kernels.md has it.
+// Elements of a matmul, and causal attention of chosen tokens, forward and backward, computed in fp64 on the host (as
+// docs/kernels.md has them), where the whole would cost too much.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "tests/first_contact/agreement.h"
 
 namespace mulligan::first_contact {
+
+// c = alpha op(a) op(b) + beta term, as matmul and matmul_add of docs/kernels.md; c is what was computed, `term` is
+// read where beta is not 0.
+struct MatmulTensors {
+  HostTensor a, b, term, c;
+  bool transpose_a = false, transpose_b = false;
+  double alpha = 1, beta = 0;
+};
+
+// The elements where 24 rows and 24 columns cross, of the first and the last pair of the batch.
+Agreement sampled_matmul(const MatmulTensors& matmul);
 
 // q, o [T, H, h]; k, v [T, K, h]; boundaries [N + 1]; lse [T, H].
 struct AttentionTensors {
@@ -24,10 +33,7 @@ struct BackwardAgreement {
   Agreement dq, dk, dv;
 };
 
-// At most 48 tokens, all heads of each: the first, a middle and the last token of segments, the first and the last
-// segment among them.
-std::vector<std::int64_t> sampled_tokens(const HostTensor& boundaries);
-
+// Of at most 48 tokens, all heads of each.
 ForwardAgreement sampled_forward(const AttentionTensors& tensors);
 // From o and lse as they were given to the backward pass.
 BackwardAgreement sampled_backward(const AttentionTensors& tensors, const AttentionGradients& gradients);
