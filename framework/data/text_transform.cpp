@@ -66,77 +66,6 @@ void append_word(std::string_view word, std::string& out) {
   }
 }
 
-// Reads a transformed text character by character.
-class Inverse {
- public:
-  std::string run(std::string_view text) {
-    while (at_ < text.size()) {
-      const Control control = control_at(text.substr(at_));
-      if (escaped_) {
-        literal(control == Control::none ? text.substr(at_, 1) : text.substr(at_, kControlBytes));
-      } else if (control == Control::escape) {
-        escaped_ = true;
-        at_ += kControlBytes;
-      } else if (control != Control::none) {
-        mark(control);
-        at_ += kControlBytes;
-      } else if (is_letter(text[at_])) {
-        letter(text[at_++]);
-      } else {
-        other(text[at_++]);
-      }
-    }
-    if (escaped_) throw wrong("ends with an escape that nothing follows");
-    if (mode_ != Control::none || next_) throw wrong("ends with a mark that no letter follows");
-    return std::move(out_);
-  }
-
- private:
-  Error wrong(const char* what) const {
-    return data_error("byte {} of the text: it {}, so no caseops transform has made it", at_, what);
-  }
-
-  void literal(std::string_view character) {
-    const bool is_word = character.size() == 1 && is_letter(character[0]);
-    if (mode_ != Control::none && !is_word)
-      throw wrong("has an escaped character where a mark wants a letter");
-    out_ += character;
-    at_ += character.size();
-    escaped_ = false;
-    in_word_ = is_word;
-    if (!is_word) all_ = false;
-  }
-  void mark(Control control) {
-    if (control == Control::capnext) {
-      if (next_) throw wrong("has two marks for one capital letter");
-      next_ = true;
-      return;
-    }
-    if (mode_ != Control::none || in_word_ || next_) throw wrong("has a mark of a word where no word begins");
-    mode_ = control;
-  }
-  void letter(char c) {
-    if (in_word_ && mode_ != Control::none) throw wrong("has a mark of a word within a word");
-    if (!in_word_ && mode_ == Control::allcaps) all_ = true;
-    const bool capital = in_word_ ? all_ || next_ : mode_ != Control::none || next_;
-    out_ += capital ? upper(c) : c;
-    mode_ = Control::none;
-    next_ = false;
-    in_word_ = true;
-  }
-  void other(char c) {
-    if (mode_ != Control::none || next_) throw wrong("has a mark that no letter follows");
-    out_ += c;
-    in_word_ = false;
-    all_ = false;
-  }
-
-  std::size_t at_ = 0;
-  std::string out_;
-  bool escaped_ = false, next_ = false, in_word_ = false, all_ = false;
-  Control mode_ = Control::none;  // of the coming word
-};
-
 }  // namespace
 
 std::vector<std::string> TextTransform::symbols() const {
@@ -167,7 +96,35 @@ std::string TextTransform::apply(std::string_view text) const {
 }
 
 std::string TextTransform::undo(std::string_view transformed) const {
-  return Inverse().run(transformed);
+  std::string out;
+  std::string_view rest = transformed;
+  Control mark = Control::none;  // that stands in front of the character
+  bool in_word = false, capitals = false;
+  const auto require = [&](bool sound, const char* what) {
+    data_error_if(!sound, "byte {} of the text: it {}, so no caseops transform has made it",
+                  transformed.size() - rest.size(), what);
+  };
+  while (!rest.empty()) {
+    const Control control = control_at(rest);
+    const std::string_view character = rest.substr(0, control == Control::none ? 1 : kControlBytes);
+    const bool escaped = mark == Control::escape;
+    rest.remove_prefix(character.size());
+    if (control != Control::none && !escaped) {
+      const bool of_word = control == Control::title || control == Control::allcaps;
+      require(mark == Control::none, "has a mark in front of another");
+      require(!of_word || !in_word, "has a mark of a word within a word");
+      mark = control;
+      continue;
+    }
+    in_word = is_letter(character[0]);
+    require(in_word || escaped || mark == Control::none, "has a mark that no letter follows");
+    capitals = in_word && (capitals || mark == Control::allcaps);
+    const bool capital = !escaped && (capitals || mark != Control::none);
+    out += capital ? std::string(1, upper(character[0])) : std::string(character);
+    mark = Control::none;
+  }
+  require(mark == Control::none, "ends with a mark");
+  return out;
 }
 
 std::vector<std::uint64_t> TextTransform::original_bytes(std::span<const std::string> slices) const {
