@@ -1,24 +1,22 @@
 #include "tools/prepare/corpus.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
+#include "framework/core/sha256.h"
 #include "framework/core/utf8.h"
 
 namespace mulligan {
 namespace {
 
-Digest digest_of(const std::string& text) {
-  const std::string hex = sha256_hex(text);
-  Digest digest;
-  std::from_chars(hex.data(), hex.data() + 16, digest.high, 16);
-  std::from_chars(hex.data() + 16, hex.data() + 32, digest.low, 16);
-  return digest;
+std::string digest_of(const std::string& text) {
+  Sha256 hash;
+  hash.update(text);
+  return hash.digest().substr(0, 15);
 }
 
 // The first line without a text, and how many more there are.
@@ -36,10 +34,6 @@ void require_good_lines(const TextSource& source, const std::vector<std::string>
       others == 0 ? "the line" : "these lines");
 }
 
-bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
-  return a.digest < b.digest;
-}
-
 }  // namespace
 
 Corpus::Corpus(const PrepareOptions& options)
@@ -55,8 +49,8 @@ Corpus::Corpus(const PrepareOptions& options)
     take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options), options.drop_overlap);
   }
   if (options.shuffle) {
-    std::sort(train.begin(), train.end(), by_digest);
-    std::sort(validation.begin(), validation.end(), by_digest);
+    std::ranges::sort(train, {}, &CorpusDocument::digest);
+    std::ranges::sort(validation, {}, &CorpusDocument::digest);
   }
 }
 
@@ -85,7 +79,7 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   require_good_lines(source, problems);
   note_files(source);
   std::vector<CorpusDocument> kept;
-  std::map<Digest, std::size_t> seen;
+  std::map<std::string, std::size_t> seen;
   for (const CorpusDocument& document : all) {
     const std::size_t i = document.index;
     const auto note = [&](std::string what) { changes.push_back({document.name(), std::move(what)}); };
@@ -142,10 +136,10 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
       "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
       "validation documents of their own with --validation, or the text as several files or JSONL lines",
       documents[0].name());
-  std::vector<Digest> digests;
+  std::vector<std::string> digests;
   for (const CorpusDocument& document : documents) digests.push_back(document.digest);
   std::ranges::sort(digests);
-  Digest limit;  // validation: digest < limit
+  std::string limit;  // validation: digest < limit
   if (options.validation_documents > 0) {
     const auto wanted = static_cast<std::size_t>(options.validation_documents);
     data_error_if(
@@ -160,7 +154,8 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
     config_error_if(!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0),
                     "a validation fraction of {} is not possible; give a number above 0 and below 1",
                     options.validation_fraction);
-    limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
+    const auto first_bytes = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
+    for (int shift = 56; shift >= 0; shift -= 8) limit += static_cast<char>(first_bytes >> shift);
     manifest.split_rule =
         fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
                     text_used, options.validation_fraction);
@@ -184,7 +179,7 @@ void Corpus::take_separate_inputs(std::vector<CorpusDocument> training, std::vec
                                   bool drop_shared) {
   data_error_if(scored.empty(),
                 "the validation inputs hold no text document; give some or divide the inputs");
-  std::map<Digest, std::string> held;
+  std::map<std::string, std::string> held;
   for (const CorpusDocument& document : scored) held.emplace(document.digest, document.name());
   std::size_t shared = 0;
   std::string example;

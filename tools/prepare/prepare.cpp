@@ -252,8 +252,7 @@ class Preparation {
   std::string trained_model(const Corpus& corpus) const {
     std::vector<const CorpusDocument*> sample;
     for (const CorpusDocument& document : corpus.train) sample.push_back(&document);
-    std::sort(sample.begin(), sample.end(),
-              [](const CorpusDocument* a, const CorpusDocument* b) { return a->digest < b->digest; });
+    std::ranges::sort(sample, {}, &CorpusDocument::digest);
     const auto most = static_cast<std::uint64_t>(options_.tokenizer_bytes);
     std::uint64_t bytes = 0;
     std::size_t count = 0;
