@@ -26,7 +26,6 @@ namespace mulligan {
 namespace {
 
 constexpr const char* kModelFile = "tokenizer.model";
-constexpr const char* kVocabFile = "tokenizer.vocab";
 constexpr const char* kValidationTextFile = "validation.txt";
 constexpr const char* kValidationDocumentsFile = "validation.jsonl";  // under a text transform
 constexpr const char* kChangesFile = "changes.jsonl";
@@ -46,8 +45,7 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
                   "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
                   folder.string());
   const Manifest old = load_manifest(folder);
-  std::set<std::string> own{kManifestFile, kVocabFile, directory_lock_file, old.tokenizer_file,
-                            old.validation_text_file};
+  std::set<std::string> own{kManifestFile, directory_lock_file, old.tokenizer_file, old.validation_text_file};
   own.insert(old.text.changes.file);
   for (const SplitRecord* split : {&old.train, &old.validation}) {
     for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
@@ -134,7 +132,6 @@ class Preparation {
     }
     begin("checking and writing", "", 0);
     write_file_atomically(folder_ / kModelFile, model);
-    write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
     const char* text_file = transform_ ? kValidationDocumentsFile : kValidationTextFile;
     write_file_atomically(folder_ / text_file, validation_text);
     check_bytes(tokenizer);

@@ -60,7 +60,7 @@ struct PrepareSummary {
   double encode_seconds = 0;
 };
 
-// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt, changes.jsonl (if a document
+// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, validation.txt, changes.jsonl (if a document
 // was left out or changed) and manifest.json into a folder that takes the place of `output` at the end (OutputFolder). Equal documents are
 // kept once. A shard's end cuts a document only if it is longer than a shard. The same inputs and options give the same bytes.
 //
