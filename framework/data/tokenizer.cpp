@@ -8,7 +8,6 @@
 #include "framework/core/file.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/shard.h"
-#include "framework/data/tokenizer_format.h"
 
 namespace mulligan {
 

@@ -69,6 +69,10 @@ class Tokenizer {
 // ids, a BOS, and a standalone "▁" piece (without it a lone space would be lost).
 void require_usable(const Tokenizer& tokenizer, const std::string& origin);
 
+// What a file is that was given as a SentencePiece model and is none: "a Hugging Face tokenizer.json; ..." with what to
+// do, or "" for a format that is not known.
+std::string foreign_tokenizer_format(std::string_view bytes);
+
 // The space mark of SentencePiece pieces, U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 
