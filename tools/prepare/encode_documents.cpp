@@ -284,12 +284,6 @@ bool is_letter(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-AblationRules all_symbols() {
-  AblationRules rules;
-  rules.classes = {SymbolClass::latex, SymbolClass::digits, SymbolClass::operators, SymbolClass::greek};
-  return rules;
-}
-
 struct Counted {
   SymbolCounts symbols{};
   std::vector<std::size_t> templates;  // a hash for each line that is not blank
@@ -328,7 +322,8 @@ std::string line_template(std::string_view line) {
 
 SymbolRecord symbol_statistics(const std::vector<CorpusDocument>& documents, std::uint64_t tokens,
                                int threads) {
-  const AblationRules rules = all_symbols();
+  AblationRules rules;
+  rules.classes = parse_symbol_classes("latex,digits,operators,greek");
   SymbolCounts symbols{};
   std::vector<std::size_t> templates;
   for (std::size_t first = 0; first < documents.size(); first += block_documents) {
