@@ -305,21 +305,6 @@ TEST(TransformedData, WhatCannotBePreparedIsRefused) {
   EXPECT_FALSE(fs::exists(bytes.output));
 }
 
-// Side tables hold 16 bits: what is more goes on with the token after it.
-TEST(TransformedData, ATokenOfTooManyBytesGoesOnWithTheNext) {
-  const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
-  const auto counted = [&](std::size_t spaces) {
-    const std::string text = "a" + std::string(spaces, ' ') + "b";
-    const DocumentEncoding encoded = encode_document(tokenizer, transform_of(tokenizer), text);
-    std::uint64_t bytes = 0;
-    for (const std::uint16_t count : original_counts(encoded, text.size(), TextOrigin(text.size())))
-      bytes += count;
-    return bytes;
-  };
-  for (const std::size_t spaces : {65000u, 70000u}) EXPECT_EQ(counted(spaces), spaces + 2);
-  EXPECT_TRUE(refuses([&] { counted(1'000'000); }, "65535"));
-}
-
 TEST(CaseOps, EveryShortTextComesBack) {
   const TextTransform caseops;
   const std::vector<std::string> alphabet = {"a",
