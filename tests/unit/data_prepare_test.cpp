@@ -227,7 +227,7 @@ TEST(Prepare, ALongDocumentIsEncodedAsItWouldBeWhole) {
   PrepareOptions options = options_for({folder}, fresh_folder("prepare_long_out"));
   options.tokenizer_bytes = 50'000;
   std::string lines;
-  options.progress = [&](const std::string& line) { lines += line + "\n"; };
+  options.phase = [&](const std::string& what, const std::string&, double) { lines += what + "\n"; };
   prepare(options);
   EXPECT_TRUE(contains(lines, "50000 bytes"));
   const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
@@ -283,7 +283,7 @@ TEST(Prepare, RefusesAnUnwritableOutputBeforeItReads) {
   const fs::path folder = folder_of_documents("prepare_unwritable", 20);
   PrepareOptions options = options_for({folder}, folder / "even" / "0.txt" / "out");
   bool read = false;
-  options.progress = [&](const std::string&) { read = true; };
+  options.phase = [&](const std::string&, const std::string&, double) { read = true; };
   sentence_of(ExitCode::run_failed, [&] { prepare(options); });
   options.output = "/proc/nothing_can_be_made_here";
   EXPECT_TRUE(refuses([&] { prepare(options); }, ExitCode::run_failed, "nothing_can_be_made_here"));

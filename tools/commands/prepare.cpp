@@ -202,7 +202,6 @@ void run(const PrepareArguments& arguments) {
   options.ablation.mode = parse_ablation_mode(arguments.ablate_mode);
   RunLog log(arguments.console, {});
   std::optional<Progress> shown;
-  options.progress = [&](const std::string& line) { log.line(line); };
   options.phase = [&](const std::string& what, const std::string& unit, double total) {
     shown.reset();
     if (!what.empty())

@@ -90,16 +90,11 @@ class Preparation {
       require_replaceable(existing, options_.overwrite);
     });
     folder_ = folder.path();
-    report("reading documents");
     begin("finding documents", "", 0);
     const Corpus corpus(options_);
     summary_.read_seconds = lap();
     Manifest& manifest = summary_.manifest;
     manifest = corpus.manifest;
-    report(fmt::format(
-        "{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
-        corpus.train.size(), corpus.validation.size(), manifest.duplicates_dropped, manifest.empty_dropped,
-        manifest.text.binary_dropped));
     const std::string model =
         options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
     const std::string origin =
@@ -109,7 +104,6 @@ class Preparation {
     require_symbols(tokenizer, origin);
     summary_.tokenizer_seconds = lap();
 
-    report("encoding and writing shards");
     double bytes = 0;
     for (const auto* side : {&corpus.train, &corpus.validation})
       for (const CorpusDocument& document : *side) bytes += static_cast<double>(document.bytes);
@@ -119,12 +113,10 @@ class Preparation {
     DocumentEncoder encoder(options_, tokenizer, folder_, manifest.text, summary_.changes);
     std::string validation_text;
     encode_splits(corpus, tokenizer, encoder, validation_text);
-    begin("", "", 0);
-    report("comparing training and validation text");
+    begin("comparing training and validation text", "", 0);
     manifest.overlap =
         measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
     if (options_.symbol_statistics) {
-      report("counting symbols");
       begin("counting symbols", "", 0);
       const std::uint64_t tokens =
           manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
@@ -240,10 +232,6 @@ class Preparation {
     summary_.manifest.text.changes.sha256 = sha256_hex(lines);
   }
 
-  void report(const std::string& line) const {
-    if (options_.progress) options_.progress(line);
-  }
-
   // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the
   // start of the next one: a sample that does not depend on the order of the inputs.
   std::string trained_model(const Corpus& corpus) const {
@@ -255,9 +243,9 @@ class Preparation {
     std::size_t count = 0;
     while (count < sample.size() && bytes < most) bytes += sample[count++]->bytes;
     bytes = std::min(bytes, most);
-    report(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
-                       count, bytes));
-    begin("training the tokenizer", "", 0);
+    begin(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
+                      count, bytes),
+          "", 0);
     const auto train = [&](const std::string& required) {
       std::size_t next = 0;
       std::uint64_t left = bytes;
@@ -283,7 +271,6 @@ class Preparation {
     // counted by it.
     if (model.empty() || Tokenizer::from_bytes(model, "the trained tokenizer").find(kSpaceMark) < 0)
       model = train(std::string(kSpaceMark));
-    begin("", "", 0);
     return model;
   }
 

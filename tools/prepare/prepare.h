@@ -44,7 +44,6 @@ struct PrepareOptions {
   int threads = 0;      // 0: one per core
   std::string source;   // words for the manifest; empty: the inputs' names
 
-  std::function<void(const std::string&)> progress;  // given one line per stage, if set
   // Long phases, if both are set: one begins (total 0: not known in advance; an empty `what` ends it), and so
   // many units more are done (from any thread).
   std::function<void(const std::string& what, const std::string& unit, double total)> phase;
