@@ -216,9 +216,7 @@ void run(const PrepareArguments& arguments) {
   const std::vector<doctor::Finding> findings = audit(options.output, summary.manifest);
   options.phase("", "", 0);
   print_audit(findings);
-  fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
-             summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
-             options.output.string());
+  fmt::print("written to  {}\n", options.output.string());
   require_sound(findings, options.output);
 }
 

@@ -10,7 +10,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/steady_time.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_overlap.h"
@@ -84,15 +83,12 @@ class Preparation {
   }
 
   PrepareSummary run() {
-    SteadyTime begun = std::chrono::steady_clock::now();
-    const auto lap = [&] { return seconds_since(std::exchange(begun, std::chrono::steady_clock::now())); };
     OutputFolder folder(options_.output, [this](const std::filesystem::path& existing) {
       require_replaceable(existing, options_.overwrite);
     });
     folder_ = folder.path();
     begin("finding documents", "", 0);
     const Corpus corpus(options_);
-    summary_.read_seconds = lap();
     Manifest& manifest = summary_.manifest;
     manifest = corpus.manifest;
     const std::string model =
@@ -102,7 +98,6 @@ class Preparation {
     const Tokenizer tokenizer = Tokenizer::from_bytes(model, origin);
     require_usable(tokenizer, origin);
     require_symbols(tokenizer, origin);
-    summary_.tokenizer_seconds = lap();
 
     double bytes = 0;
     for (const auto* side : {&corpus.train, &corpus.validation})
@@ -151,7 +146,6 @@ class Preparation {
     verify_manifest(folder_);
     folder.publish();
     begin("", "", 0);
-    summary_.encode_seconds = lap();
     return std::move(summary_);
   }
 

@@ -54,9 +54,6 @@ struct PrepareSummary {
   Manifest manifest;
   std::vector<DocumentChange> changes;                              // as in changes.jsonl
   std::vector<std::pair<std::filesystem::path, TextForm>> remarks;  // Corpus::remarks()
-  double read_seconds = 0;
-  double tokenizer_seconds = 0;
-  double encode_seconds = 0;
 };
 
 // Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, validation.txt, changes.jsonl (if a document
