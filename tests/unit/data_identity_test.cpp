@@ -323,14 +323,14 @@ TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {
   for (const char* name : {"b.bin", "a.bin", "c.bin", "note.txt"}) write_file_atomically(folder / name, "x");
   const auto names = [&](const std::vector<std::string>& patterns) {
     std::string joined;
-    for (const auto& path : find_shards(patterns)) joined += path.filename().string() + " ";
+    for (const auto& path : find_shards(patterns, DataSplit::train)) joined += path.filename().string() + " ";
     return joined;
   };
   EXPECT_EQ(names({folder.string()}), "a.bin b.bin c.bin ");
   EXPECT_EQ(names({(folder / "[bc].bin").string()}), "b.bin c.bin ");
   EXPECT_EQ(names({(folder / "c.bin").string(), (folder / "?.bin").string()}), "a.bin b.bin c.bin ");
-  EXPECT_TRUE(
-      refuses([&] { find_shards({(folder / "train_*.bin").string()}); }, ExitCode::bad_data, "train_*.bin"));
+  EXPECT_TRUE(refuses([&] { find_shards({(folder / "train_*.bin").string()}, DataSplit::train); },
+                      ExitCode::bad_data, "train_*.bin"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ PrepareOptions options_for(const std::vector<fs::path>& inputs, const fs::path& 
 }
 
 std::vector<std::uint16_t> tokens_of(const fs::path& folder, const std::string& split) {
-  return read_tokens(find_shards({(folder / ("fineweb_" + split + "_*.bin")).string()}));
+  return read_tokens(find_shards({(folder / ("fineweb_" + split + "_*.bin")).string()}, DataSplit::train));
 }
 
 // The texts of all documents of a split, in order.
@@ -328,7 +328,7 @@ TEST(Prepare, LimitsShardsAtDocumentsAndReplacesAnEarlierPreparation) {
   options.tokens_per_shard = 1'000'000;
   options.overwrite = true;
   prepare(options);
-  EXPECT_EQ(find_shards({output.string()}).size(), 2u);
+  EXPECT_EQ(find_shards({(output / "*.bin").string()}, DataSplit::train).size(), 2u);
   EXPECT_NO_THROW(verify_manifest(output));
 }
 
