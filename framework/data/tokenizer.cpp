@@ -63,10 +63,9 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
   const auto status = problem.empty()
                           ? model->processor.LoadFromSerializedProto(model_bytes)
                           : sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, problem);
-  if (!status.ok() || model->processor.GetPieceSize() == 0) {
-    throw data_error("'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards",
-                     origin, status.ok() ? "it has no pieces" : status.error_message());
-  }
+  data_error_if(!status.ok() || model->processor.GetPieceSize() == 0,
+                "'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards", origin,
+                status.ok() ? "it has no pieces" : status.error_message());
   model->learn_rules(model_bytes);
   return Tokenizer(std::move(model));
 }
@@ -186,21 +185,17 @@ std::string Tokenizer::document_text(std::span<const std::uint16_t> ids) const {
 }
 
 void require_usable(const Tokenizer& tokenizer, const std::string& origin) {
-  if (tokenizer.vocab_size() > kMaxVocabulary) {
-    throw data_error(
-        "tokenizer '{}' has {} pieces, more than the {} that 16-bit shards can hold; use a smaller one",
-        origin, tokenizer.vocab_size(), kMaxVocabulary);
-  }
-  if (tokenizer.bos_id() < 0) {
-    throw data_error(
-        "tokenizer '{}' has no BOS piece, so documents could not be told apart; use one trained with it",
-        origin);
-  }
-  if (tokenizer.find(kSpaceMark) < 0) {
-    throw data_error(
-        "tokenizer '{}' has no standalone space piece '▁', so bytes could not be counted; use another",
-        origin);
-  }
+  data_error_if(
+      tokenizer.vocab_size() > kMaxVocabulary,
+      "tokenizer '{}' has {} pieces, more than the {} that 16-bit shards can hold; use a smaller one", origin,
+      tokenizer.vocab_size(), kMaxVocabulary);
+  data_error_if(
+      tokenizer.bos_id() < 0,
+      "tokenizer '{}' has no BOS piece, so documents could not be told apart; use one trained with it",
+      origin);
+  data_error_if(
+      tokenizer.find(kSpaceMark) < 0,
+      "tokenizer '{}' has no standalone space piece '▁', so bytes could not be counted; use another", origin);
 }
 
 }  // namespace mulligan
