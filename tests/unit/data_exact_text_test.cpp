@@ -1,6 +1,8 @@
 // Text is kept to the byte: whatever a document holds, its tokens spell it, and both byte counters count it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <random>
 
 #include "framework/data/byte_count.h"
@@ -46,13 +48,17 @@ std::vector<std::uint16_t> document_of(const std::vector<int>& ids) {
   return document;
 }
 
+void expect_bytes(const std::vector<std::uint16_t>& stream, std::size_t bytes) {
+  static const ByteTable table = ByteTable::from_tokenizer(tokenizer());
+  ASSERT_EQ(table.count(stream), bytes);
+  ASSERT_EQ(count_bytes_by_decoding(tokenizer(), stream, 1), bytes);
+}
+
 // Its tokens spell the text, and both counters count its bytes.
 void expect_kept(const std::string& text) {
-  static const ByteTable table = ByteTable::from_tokenizer(tokenizer());
   const std::vector<std::uint16_t> document = document_of(tokenizer().encode(text));
   ASSERT_EQ(tokenizer().document_text(document), text);
-  ASSERT_EQ(table.count(document), text.size());
-  ASSERT_EQ(count_bytes_by_decoding(tokenizer(), document, 1), text.size());
+  expect_bytes(document, text.size());
 }
 
 TEST(ExactText, KeepsPythonFiles) {
@@ -64,7 +70,14 @@ TEST(ExactText, KeepsPythonFiles) {
 }
 
 TEST(ExactText, KeepsWhatSentencePieceAloneWouldChange) {
+  std::vector<std::uint16_t> stream;
+  std::size_t bytes = 0;
   for (const std::string& text : {
+           "the lazy dog"s,
+           "Emoji \xF0\x9F\x98\x80\xF0\x9F\x9A\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 done"s,
+           "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xE3\x81\xA8 English"s,
+           "3.14159, 1,000,000!"s,
+           "\xE2\x96\x88 block, next to the space mark"s,
            " one leading space"s,
            "   \n\t leading and trailing blanks \t \n  "s,
            " "s,
@@ -87,7 +100,10 @@ TEST(ExactText, KeepsWhatSentencePieceAloneWouldChange) {
        }) {
     SCOPED_TRACE(text);
     expect_kept(text);
+    std::ranges::copy(document_of(tokenizer().encode(text)), std::back_inserter(stream));
+    bytes += text.size();
   }
+  expect_bytes(stream, bytes);
 }
 
 TEST(ExactText, KeepsRandomBytes) {

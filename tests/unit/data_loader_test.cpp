@@ -47,14 +47,6 @@ Ints next_tokens(Loader& loader) {
   return batch.tokens;
 }
 
-// Saved positions and other numbers of ranks: EveryLoader.
-TEST(Loader, PositionsFollowFromTheNumberOfSpans) {
-  Loader whole(options_for(make_shards("loader_positions", {100, 10, 75, 203})));
-  const std::int64_t batches = 2 * whole.spans_per_epoch() + 3;
-  for (std::int64_t i = 0; i < batches; ++i, next_tokens(whole))
-    EXPECT_EQ(whole.position_after(i), whole.position()) << "batch " << i;
-}
-
 TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
   const auto shards = make_shards("loader_small", {30, 36});
   EXPECT_NO_THROW(Loader(options_for(shards, 1)));
