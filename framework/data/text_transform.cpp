@@ -52,20 +52,6 @@ char upper(char c) {
   return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c;
 }
 
-// A run of letters.
-void append_word(std::string_view word, std::string& out) {
-  const std::string_view rest = word.substr(1);
-  const bool rest_lower = std::ranges::all_of(rest, is_lower);
-  const bool whole =
-      (is_lower(word[0]) && rest_lower) || (word.size() > 1 && std::ranges::all_of(word, is_upper));
-  if (is_upper(word[0])) out += text_of(whole ? Control::allcaps : Control::title);
-  out += lower(word[0]);
-  for (const char letter : rest) {
-    if (is_upper(letter) && !whole) out += text_of(Control::capnext);
-    out += lower(letter);
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> TextTransform::symbols() const {
@@ -73,23 +59,34 @@ std::vector<std::string> TextTransform::symbols() const {
           text_of(Control::escape)};
 }
 
-std::string TextTransform::apply(std::string_view text) const {
+std::string TextTransform::apply(std::string_view text, std::vector<std::uint64_t>* ends) const {
   std::string out;
   out.reserve(text.size() + text.size() / 8);
-  while (!text.empty()) {
-    if (control_at(text) != Control::none) {
-      out += text_of(Control::escape);
-      out += text.substr(0, kControlBytes);
-      text.remove_prefix(kControlBytes);
-      continue;
+  std::size_t read = 0;
+  // Writes what stands for so many bytes of the text, after a mark if there is one.
+  const auto write = [&](Control mark, std::string_view character) {
+    if (mark != Control::none) out += text_of(mark);
+    out += character;
+    if (ends) ends->resize(out.size() - 1, read);
+    read += character.size();
+    if (ends) ends->push_back(read);
+  };
+  while (read < text.size()) {
+    const std::string_view rest = text.substr(read);
+    const auto letters = static_cast<std::size_t>(std::ranges::find_if_not(rest, is_letter) - rest.begin());
+    if (control_at(rest) != Control::none) {
+      write(Control::escape, rest.substr(0, kControlBytes));
+    } else if (letters == 0) {
+      write(Control::none, rest.substr(0, 1));
     }
-    const auto letters = static_cast<std::size_t>(std::ranges::find_if_not(text, is_letter) - text.begin());
-    if (letters == 0) {
-      out += text.front();
-      text.remove_prefix(1);
-    } else {
-      append_word(text.substr(0, letters), out);
-      text.remove_prefix(letters);
+    const std::string_view word = rest.substr(0, letters);
+    const bool capitals = letters > 1 && std::ranges::all_of(word, is_upper);
+    for (std::size_t i = 0; i < letters; ++i) {
+      const char letter = lower(word[i]);
+      Control mark = Control::none;
+      if (is_upper(word[i]) && i == 0) mark = capitals ? Control::allcaps : Control::title;
+      if (is_upper(word[i]) && i > 0 && !capitals) mark = Control::capnext;
+      write(mark, std::string_view(&letter, 1));
     }
   }
   return out;
@@ -125,34 +122,6 @@ std::string TextTransform::undo(std::string_view transformed) const {
   }
   require(mark == Control::none, "ends with a mark");
   return out;
-}
-
-std::vector<std::uint64_t> TextTransform::original_bytes(std::span<const std::string> slices) const {
-  std::vector<std::uint64_t> counts;
-  counts.reserve(slices.size());
-  bool escaped = false;
-  std::string waiting;  // what may become a control character
-  for (const std::string& slice : slices) {
-    std::uint64_t count = 0;
-    for (const char byte : slice) {
-      waiting += byte;
-      while (!waiting.empty() && waiting != "\xEE" && waiting != "\xEE\x80") {
-        const Control control = control_at(waiting);
-        if (control != Control::none && !escaped) {
-          escaped = control == Control::escape;
-          waiting.clear();
-          continue;
-        }
-        const std::size_t length = control == Control::none ? 1 : kControlBytes;
-        count += length;
-        escaped = false;
-        waiting.erase(0, length);
-      }
-    }
-    counts.push_back(count);
-  }
-  if (!counts.empty()) counts.back() += waiting.size();
-  return counts;
 }
 
 }  // namespace mulligan

@@ -16,31 +16,24 @@ const TextTransform* transform_of(const Tokenizer& tokenizer) {
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
                                  std::string_view text) {
   DocumentEncoding result;
-  std::string transformed;
-  if (transform) transformed = transform->apply(text);
-  const std::string_view read = transform ? std::string_view(transformed) : text;
-  // What precedes the first slice, and the slices.
-  std::vector<std::string> slices = {""};
-  for (Tokenizer::Slice& slice : tokenizer.encode_slices(read)) {
-    if (result.ids.empty()) slices.front() = read.substr(0, slice.begin);
-    result.ids.push_back(slice.id);
-    slices.push_back(std::move(slice.text));
-  }
-  if (result.ids.empty()) {
-    result.left_out = text.size();
-    return result;
-  }
-  std::vector<std::uint64_t> bytes;
-  if (transform) bytes = transform->original_bytes(slices);
+  std::vector<std::uint64_t> ends;
+  const std::string read = transform ? transform->apply(text, &ends) : std::string(text);
+  const TextOrigin origin(std::move(ends), text.size());
   std::size_t end = 0;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    end += transform ? bytes[i] : slices[i].size();
-    if (i > 0) result.ends.push_back(end);  // what precedes the first token belongs to it
+  for (const Tokenizer::Slice& slice : tokenizer.encode_slices(read)) {
+    if (result.ids.empty()) {
+      end = slice.begin;
+      result.left_out = origin.before(end, read.size());
+    }
+    end += slice.text.size();
+    data_error_if(end > read.size(),
+                  "the tokens of a document of {} bytes stand for {}; use another tokenizer", read.size(),
+                  end);
+    result.ids.push_back(slice.id);
+    result.ends.push_back(origin.before(end, read.size()));
   }
-  data_error_if(end > text.size(), "the tokens of a document of {} bytes stand for {}; use another tokenizer",
-                text.size(), end);
-  result.left_out = (transform ? bytes.front() : slices.front().size()) + text.size() - end;
-  result.ends.back() = text.size();
+  result.left_out += text.size() - (result.ids.empty() ? 0 : result.ends.back());
+  if (!result.ids.empty()) result.ends.back() = text.size();
   return result;
 }
 
