@@ -142,15 +142,15 @@ std::vector<Tokenizer::Slice> Tokenizer::encode_slices(std::string_view text) co
   if (!model_->keeps_text) {
     const auto encoded = model_->processor.EncodeAsImmutableProto(text);
     for (const auto& piece : encoded.pieces())
-      slices.push_back({static_cast<int>(piece.id()), piece.surface(), piece.begin()});
+      slices.push_back({static_cast<int>(piece.id()), piece.begin(), piece.end()});
     return slices;
   }
   // Exact encoding: each piece spells its own part of the text.
-  std::size_t at = 0;
+  std::size_t end = 0;
   for (const int id : encode(text)) {
-    const std::size_t length = text_of(id).size();
-    slices.push_back({id, std::string(text.substr(at, length)), at});
-    at += length;
+    const std::size_t begin = end;
+    end += text_of(id).size();
+    slices.push_back({id, begin, end});
   }
   return slices;
 }

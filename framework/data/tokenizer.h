@@ -47,8 +47,7 @@ class Tokenizer {
   // leave out at both ends belongs to none. Of bytes that together are one character the last has all of it.
   struct Slice {
     int id = 0;
-    std::string text;
-    std::size_t begin = 0;  // where it lies in the whole
+    std::size_t begin = 0, end = 0;  // in the whole; a slice begins where the one before it ends
   };
   std::vector<Slice> encode_slices(std::string_view text) const;
   // SentencePiece's own decoder.

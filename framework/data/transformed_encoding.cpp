@@ -19,18 +19,13 @@ DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform
   std::vector<std::uint64_t> ends;
   const std::string read = transform ? transform->apply(text, &ends) : std::string(text);
   const TextOrigin origin(std::move(ends), text.size());
-  std::size_t end = 0;
   for (const Tokenizer::Slice& slice : tokenizer.encode_slices(read)) {
-    if (result.ids.empty()) {
-      end = slice.begin;
-      result.left_out = origin.before(end, read.size());
-    }
-    end += slice.text.size();
-    data_error_if(end > read.size(),
+    data_error_if(slice.end > read.size(),
                   "the tokens of a document of {} bytes stand for {}; use another tokenizer", read.size(),
-                  end);
+                  slice.end);
+    if (result.ids.empty()) result.left_out = origin.before(slice.begin, read.size());
     result.ids.push_back(slice.id);
-    result.ends.push_back(origin.before(end, read.size()));
+    result.ends.push_back(origin.before(slice.end, read.size()));
   }
   result.left_out += text.size() - (result.ids.empty() ? 0 : result.ends.back());
   if (!result.ids.empty()) result.ends.back() = text.size();

@@ -19,8 +19,7 @@ inline PublishedEncoding encode_published(const Tokenizer& tokenizer, const Text
   ends.insert(ends.begin(), 0);
   for (const Tokenizer::Slice& slice : tokenizer.encode_slices(transformed)) {
     result.ids.push_back(slice.id);
-    result.bytes.push_back(
-        static_cast<std::uint16_t>(ends[slice.begin + slice.text.size()] - ends[slice.begin]));
+    result.bytes.push_back(static_cast<std::uint16_t>(ends[slice.end] - ends[slice.begin]));
   }
   return result;
 }
