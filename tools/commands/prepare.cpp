@@ -48,10 +48,7 @@ void print_text(const Manifest& manifest) {
   also(text.bad_lines_dropped, "lines of JSON Lines without a text");
   also(text.paths_left_out, "links, devices and files in other encodings (changes.jsonl)");
   also(text.unread_left_out, "documents without a token");
-  if (text.overlap_left_out > 0) {
-    fmt::print("            {} training documents that share a passage with a validation document\n",
-               text.overlap_left_out);
-  }
+  also(text.overlap_left_out, "training documents that share a passage with a validation document");
   if (text.kept) {
     fmt::print("text        kept: every byte of the documents is in the tokens\n");
   } else {
