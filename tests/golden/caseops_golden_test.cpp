@@ -90,7 +90,8 @@ TEST_F(CaseopsGolden, IdsAndOriginalBytes) {
     const auto counted = std::accumulate(encoded.bytes.begin(), encoded.bytes.end(), std::uint64_t{0});
     EXPECT_EQ(counted, info.at("counted_bytes").get<std::uint64_t>());
     EXPECT_EQ(original.size() - counted, info.at("uncounted_bytes").get<std::uint64_t>());
-    EXPECT_EQ(encode_document(tokenizer_, &caseops_, original).left_out, original.size() - counted);
+    EXPECT_EQ(encode_document(tokenizer_, &caseops_, original, TextOrigin(original.size())).left_out,
+              original.size() - counted);
   }
 }
 

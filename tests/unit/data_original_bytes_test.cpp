@@ -250,16 +250,9 @@ TEST(OriginalBytes, ADocumentOfWhichNothingIsReadIsLeftOut) {
 
 // A count that side tables cannot say goes on with the next token; the sum stays.
 TEST(OriginalBytes, ALongStretchIsCountedByTheTokensAfterIt) {
-  const DocumentEncoding encoding{{5, 6, 7}, {1, 2, 3}};
-  const TextOrigin origin({1, 70001, 70002}, 70002);
-  EXPECT_EQ(original_counts(encoding, 3, origin), (std::vector<std::uint16_t>{1, 65535, 4466}));
-  EXPECT_EQ(original_counts(encoding, 3, TextOrigin({1, 2, 3}, 70003)),
-            (std::vector<std::uint16_t>{1, 4467, 65535}));
-  EXPECT_TRUE(refuses(
-      [&] {
-        original_counts(encoding, 3, TextOrigin({1, 2, 3}, 200000));
-      },
-      ExitCode::bad_data, "65535"));
+  EXPECT_EQ(original_counts({{5, 6, 7}, {1, 70001, 70002}}), (std::vector<std::uint16_t>{1, 65535, 4466}));
+  EXPECT_EQ(original_counts({{5, 6, 7}, {1, 2, 70003}}), (std::vector<std::uint16_t>{1, 4467, 65535}));
+  EXPECT_TRUE(refuses([&] { original_counts({{5, 6, 7}, {1, 2, 200000}}); }, ExitCode::bad_data, "65535"));
 }
 
 TEST(OriginalBytes, CleaningKeepsTheOriginOfEveryByte) {

@@ -116,7 +116,8 @@ TEST(TransformedData, BytesByTokensAndByOriginals) {
     std::uint64_t bytes = 0;
     for (const std::uint16_t count : encode_published(tokenizer, TextTransform(), document).bytes)
       bytes += count;
-    EXPECT_EQ(bytes + encode_document(tokenizer, transform_of(tokenizer), document).left_out,
+    const TextOrigin origin(document.size());
+    EXPECT_EQ(bytes + encode_document(tokenizer, transform_of(tokenizer), document, origin).left_out,
               document.size());
   }
 }
@@ -193,7 +194,9 @@ TEST(TransformedData, PublishedTablesLeaveOutEnds) {
     counts.push_back(0);
     counts.insert(counts.end(), encoded.bytes.begin(), encoded.bytes.end());
     whole += text.size();
-    published_bytes += text.size() - encode_document(tokenizer, transform_of(tokenizer), text).left_out;
+    published_bytes +=
+        text.size() -
+        encode_document(tokenizer, transform_of(tokenizer), text, TextOrigin(text.size())).left_out;
   }
   ASSERT_LT(published_bytes, whole);
   write_shard(folder / "fineweb_val_bytes_000000.bin", counts);

@@ -150,11 +150,12 @@ void DocumentEncoder::encode_counted(Encoded& one, const CorpusDocument& documen
         "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
         document.name(), transform_->name());
   }
-  const DocumentEncoding encoded = encode_document(tokenizer_, transform_, one.text);
+  const DocumentEncoding encoded = encode_document(
+      tokenizer_, transform_, one.text, counted ? std::move(one.origin) : TextOrigin(one.text.size()));
   add_tokens(encoded.ids, document, one);
   if (counted) {
     try {
-      one.bytes = original_counts(encoded, one.text.size(), one.origin);
+      one.bytes = original_counts(encoded);
     } catch (const Error& error) {
       throw data_error("'{}': {}", document.name(), error.what());
     }
