@@ -19,19 +19,16 @@ std::string digest_of(const std::string& text) {
   return hash.digest().substr(0, 15);
 }
 
-// The first line without a text, and how many more there are.
+// Names the first line without a text.
 void require_good_lines(const TextSource& source, const std::vector<std::string>& problems) {
   if (source.rules().skip_bad_lines) return;
   const auto is_bad = [](const std::string& problem) { return !problem.empty(); };
   const auto bad = std::ranges::find_if(problems, is_bad);
   if (bad == problems.end()) return;
-  const auto others = std::ranges::count_if(problems, is_bad) - 1;
   throw data_error(
-      "{}: {}{}; correct or remove {}, or leave such lines out with --skip-bad-lines",
+      "{}: {} (lines without a text: {}); correct or remove such lines, or leave them out with --skip-bad-lines",
       source.name(static_cast<std::size_t>(bad - problems.begin())), *bad,
-      others == 0 ? ""
-                  : fmt::format(", and {} more line{} without a text", others, others == 1 ? " is" : "s are"),
-      others == 0 ? "the line" : "these lines");
+      std::ranges::count_if(problems, is_bad));
 }
 
 }  // namespace
