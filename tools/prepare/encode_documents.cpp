@@ -112,7 +112,9 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
 std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<const CorpusDocument> documents,
                                                                     bool scored, OverlapMeter* meter) {
   std::vector<Encoded> block(documents.size());
-  const bool counted = scored && changes_text();
+  // Tokens may spell something else than the document as it was given.
+  const bool counted =
+      scored && (transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_ != nullptr);
   parallel_for(block.size(), options_.threads, [&](std::size_t i) {
     Encoded& one = block[i];
     one.text = documents[i].text(counted ? &one.origin : nullptr);
@@ -139,10 +141,6 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
 }
 
 }  // namespace
-
-bool DocumentEncoder::changes_text() const {
-  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_ != nullptr;
-}
 
 void DocumentEncoder::encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const {
   if (transform_ && !is_utf8(one.text)) {
