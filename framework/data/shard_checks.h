@@ -15,8 +15,8 @@ namespace mulligan {
 struct ShardUse {
   DataSplit split = DataSplit::train;
   std::int64_t vocabulary = kMaxVocabulary;  // model.vocabulary
-  std::string tokenizer_file;                // data.tokenizer; "": none
-  std::string tokenizer_sha256;              // of that file
+  std::string tokenizer_file = {};           // data.tokenizer; "": none
+  std::string tokenizer_sha256 = {};         // of that file
   std::int64_t pieces = 0;                   // of that tokenizer
 };
 

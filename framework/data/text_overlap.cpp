@@ -450,13 +450,8 @@ void keep_overlap(const fs::path& file, const TextOverlap& overlap) {
 
 TextOverlap find_text_overlap(const std::vector<fs::path>& training, const std::vector<fs::path>& validation,
                               const Tokenizer* tokenizer, const OverlapRanks& ranks) {
-  const auto identity = [](const std::vector<fs::path>& files, DataSplit split) {
-    ShardUse use;
-    use.split = split;
-    return check_shards(files, use).identity;
-  };
-  const ShardSetIdentity trained = identity(training, DataSplit::train);
-  const ShardSetIdentity scored = identity(validation, DataSplit::validation);
+  const ShardSetIdentity trained = check_shards(training, {.split = DataSplit::train}).identity;
+  const ShardSetIdentity scored = check_shards(validation, {.split = DataSplit::validation}).identity;
   const std::string digest = tokenizer ? tokenizer->sha256() : "";
   std::optional<TextOverlap> known;
   if (ranks.rank == 0) known = known_overlap(trained, scored, digest, folder_of(validation.front()));
