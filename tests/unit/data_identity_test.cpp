@@ -170,12 +170,11 @@ TEST(CheckShards, AChangedFileIsReadAnew) {
 }
 
 TEST(Vocabulary, SmallerThanTheTokenizerIsRefusedAndLargerIsTold) {
-  EXPECT_TRUE(refuses([] { require_vocabulary(300, 320, "tokenizer.model"); }, ExitCode::bad_configuration,
+  EXPECT_TRUE(refuses([] { check_vocabulary(300, 320, "tokenizer.model"); }, ExitCode::bad_configuration,
                       "set model.vocabulary = 320"));
-  require_vocabulary(320, 320, "tokenizer.model");
-  EXPECT_EQ(padding_note(320, 320), "");
-  EXPECT_EQ(padding_note(50304, 50257).find("model.vocabulary = 50304 is padded"), 0u);
-  EXPECT_EQ(padding_note(8192, 1024).find("warning: "), 0u);
+  EXPECT_EQ(check_vocabulary(320, 320, "tokenizer.model", true), "");
+  EXPECT_EQ(check_vocabulary(50304, 50257, "").find("model.vocabulary = 50304 is padded"), 0u);
+  EXPECT_EQ(check_vocabulary(8192, 1024, "").find("warning: "), 0u);
 }
 
 DataIdentity identity_of(const std::string& name) {
