@@ -130,9 +130,7 @@ std::string check_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const
 }
 
 CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& use) {
-  std::vector<Shard> shards;
-  shards.reserve(files.size());
-  for (const fs::path& file : files) shards.emplace_back(file);
+  const std::vector<Shard> shards(files.begin(), files.end());
   NearManifests manifests;
   for (const fs::path& file : files) manifests.next_to(file);
   std::vector<ShardFacts> facts(shards.size());
