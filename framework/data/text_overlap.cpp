@@ -382,14 +382,13 @@ std::string TextOverlap::text() const {
 
 template <typename Fields>
 void describe(Fields& f, TextOverlap& o) {
-  f("share", o.similar)("copied", o.copied)("duplicates", o.duplicates);
+  int measure = TextOverlap::measure;
+  f("measure", measure)("share", o.similar)("copied", o.copied)("duplicates", o.duplicates);
   f("passages", o.passages)("validation_tokens", o.validation_tokens)("training_tokens", o.training_tokens);
 }
 
 nlohmann::ordered_json to_json(const TextOverlap& overlap) {
-  nlohmann::ordered_json json{{"measure", TextOverlap::measure}};
-  json.update(fields_to_json(overlap));
-  return json;
+  return fields_to_json(overlap);
 }
 
 TextOverlap text_overlap_from_json(const nlohmann::ordered_json& json) {
