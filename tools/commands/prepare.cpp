@@ -79,12 +79,8 @@ void print_ablation(const Manifest& manifest) {
   fmt::print("ablated     {} with probability {}, seed {}: {}\n", printable(record.mode), record.probability,
              record.seed, printable(taken));
   const auto side = [](const char* name, const AblatedSplit& split) {
-    const auto less = [](std::uint64_t before, std::uint64_t after) {
-      return static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
-    };
-    fmt::print("  {:<11} {} documents changed, {} bytes and {} tokens removed of {} and {}\n", name,
-               split.documents, less(split.bytes_before, split.bytes_after),
-               less(split.tokens_before, split.tokens_after), split.bytes_before, split.tokens_before);
+    fmt::print("  {:<11} {} documents changed; {} bytes became {}, and {} tokens {}\n", name, split.documents,
+               split.bytes_before, split.bytes_after, split.tokens_before, split.tokens_after);
   };
   side("train", record.train);
   if (record.validation) side("validation", *record.validation);
