@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <sstream>
-#include <unordered_map>
 
 #include "framework/core/file.h"
 #include "framework/data/manifest.h"
@@ -148,20 +146,18 @@ TEST(OriginalBytes, OfAGivenTokenizersOptions) {
                                                                 {"normalization_rule_name", "nfkc_cf"}};
   for (const auto& [key, value] : all) {
     PrepareOptions options = options_for("bytes_option_" + key, "\xEF\xB7\xBA");
-    std::unordered_map<std::string, std::string> settings;
-    std::istringstream words(
-        "model_type=bpe vocab_size=340 pad_id=0 bos_id=1 eos_id=2 unk_id=3 byte_fallback=true add_dummy_prefix=false "
-        "hard_vocab_limit=false remove_extra_whitespaces=false normalization_rule_name=identity num_threads=2 minloglevel=2");
-    for (std::string word; words >> word;)
-      settings[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
-    settings[key] = value;
     std::string sentences;
     for (std::string text : documents("\xEF\xB7\xBA")) {
       std::ranges::replace(text, '\n', ' ');
       sentences += text + "\n";
     }
-    settings["input"] = (options.output.parent_path() / "sentences.txt").string();
-    write_file_atomically(settings["input"], sentences);
+    const fs::path file = options.output.parent_path() / "sentences.txt";
+    write_file_atomically(file, sentences);
+    const std::string settings = fmt::format(  // of a key given twice the first counts
+        "--{}={} --input={} --model_type=bpe --vocab_size=340 --pad_id=0 --bos_id=1 --eos_id=2 --unk_id=3 "
+        "--byte_fallback=true --add_dummy_prefix=false --hard_vocab_limit=false --remove_extra_whitespaces=false "
+        "--normalization_rule_name=identity --num_threads=2 --minloglevel=2",
+        key, value, file.string());
     std::string model;
     ASSERT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model).ok());
     options.tokenizer = options.output.parent_path() / "given.model";

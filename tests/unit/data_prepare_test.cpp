@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <unordered_map>
 
 #include "framework/core/file.h"
 #include "framework/data/byte_count.h"
@@ -337,11 +336,9 @@ std::string model_without_byte_fallback(const fs::path& folder) {
   std::string lines;
   for (int i = 0; i < 50; ++i) lines += "plain words only, number " + std::to_string(i) + "\n";
   write_file_atomically(folder / "lines.txt", lines);
-  const std::unordered_map<std::string, std::string> settings{{"input", (folder / "lines.txt").string()},
-                                                              {"model_type", "bpe"},
-                                                              {"vocab_size", "60"},
-                                                              {"hard_vocab_limit", "false"},
-                                                              {"minloglevel", "2"}};
+  const std::string settings =
+      "--model_type=bpe --vocab_size=60 --hard_vocab_limit=false --minloglevel=2 --input=" +
+      (folder / "lines.txt").string();
   std::string model;
   EXPECT_TRUE(sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model).ok());
   return model;
