@@ -257,12 +257,8 @@ void expect_no_overlap(const fs::path& texts, int vocabulary) {
   options.output = fresh_folder("overlap_none");
   options.vocab_size = vocabulary;
   options.validation_documents = 20;
-  prepare(options);
-  const Tokenizer tokenizer = Tokenizer::load(options.output / "tokenizer.model");
-  const TextOverlap overlap =
-      measure_text_overlap(find_shards({options.output.string()}, DataSplit::train),
-                           find_shards({options.output.string()}, DataSplit::validation), &tokenizer);
-  EXPECT_EQ(overlap.excess(), "") << overlap.text();
+  const std::optional<TextOverlap> overlap = prepare(options).manifest.overlap;
+  EXPECT_EQ(overlap->excess(), "") << overlap->text();
 }
 
 TEST(TextOverlap, ANoticeInFrontOfEveryDocumentIsNoOverlap) {
