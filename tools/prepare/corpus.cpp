@@ -136,39 +136,35 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
   std::vector<std::string> digests;
   for (const CorpusDocument& document : documents) digests.push_back(document.digest);
   std::ranges::sort(digests);
-  std::string limit;  // validation: digest < limit
+  std::size_t held = 0;  // for validation, those with the smallest digests
   if (options.validation_documents > 0) {
-    const auto wanted = static_cast<std::size_t>(options.validation_documents);
+    held = static_cast<std::size_t>(options.validation_documents);
     data_error_if(
-        wanted >= documents.size(),
+        held >= documents.size(),
         "{} validation documents were asked for, but there are only {} different documents in all; ask "
         "for fewer or give more text",
-        wanted, documents.size());
-    limit = digests[wanted];
+        held, documents.size());
     manifest.split_rule =
-        fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
+        fmt::format("validation: the {} documents with the smallest sha256 of the {}", held, text_used);
   } else {
     config_error_if(!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0),
                     "a validation fraction of {} is not possible; give a number above 0 and below 1",
                     options.validation_fraction);
     const auto first_bytes = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
+    std::string limit;
     for (int shift = 56; shift >= 0; shift -= 8) limit += static_cast<char>(first_bytes >> shift);
     manifest.split_rule =
         fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
                     text_used, options.validation_fraction);
     // Neither side is empty.
-    const char* change = nullptr;
-    if (digests.front() >= limit) {
-      limit = digests[1];
-      change = "there is none, so that the one with the smallest sha256 is";
-    } else if (digests.back() < limit) {
-      limit = digests.back();
-      change = "these were all, so that the one with the largest sha256 is not";
-    }
-    if (change) manifest.split_rule += fmt::format("; {}", change);
+    held = static_cast<std::size_t>(std::ranges::lower_bound(digests, limit) - digests.begin());
+    if (held == 0) manifest.split_rule += "; there is none, so that the one with the smallest sha256 is";
+    if (held == digests.size())
+      manifest.split_rule += "; these were all, so that the one with the largest sha256 is not";
+    held = std::clamp<std::size_t>(held, 1, digests.size() - 1);
   }
   for (CorpusDocument& document : documents) {
-    (document.digest < limit ? validation : train).push_back(document);
+    (document.digest < digests[held] ? validation : train).push_back(document);
   }
 }
 
