@@ -43,12 +43,8 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   config_error_if(!overwrite,
                   "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
                   folder.string());
-  const Manifest old = load_manifest(folder);
-  std::set<std::string> own{kManifestFile, directory_lock_file, old.tokenizer_file, old.validation_text_file};
-  own.insert(old.text.changes.file);
-  for (const SplitRecord* split : {&old.train, &old.validation}) {
-    for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
-  }
+  std::set<std::string> own{kManifestFile, directory_lock_file};
+  for (const FileDigest& file : load_manifest(folder).files()) own.insert(file.file);
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (own.contains(entry.path().filename().string())) continue;
     throw config_error(
