@@ -76,12 +76,12 @@ __device__ inline void store_row(const RowGroup& group, P p, long long row, cons
 // The same for floats of the columns, at p[at + column].
 template <int N, typename P>
 __device__ inline void load_columns(const RowGroup& group, P p, long long at, RowValues<N>& out) {
-  for_columns<N>(group, [&](int i, int column) { load_floats<N>(p, at + column, out.v[i]); });
+  for_columns<N>(group, [&](int i, int column) { load<N>(p, at + column, out.v[i]); });
 }
 
 template <int N, typename P>
 __device__ inline void store_columns(const RowGroup& group, P p, long long at, const RowValues<N>& values) {
-  for_columns<N>(group, [&](int i, int column) { store_floats<N>(p, at + column, values.v[i]); });
+  for_columns<N>(group, [&](int i, int column) { store<N>(p, at + column, values.v[i]); });
 }
 
 template <int N>
