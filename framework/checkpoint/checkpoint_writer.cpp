@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <mulligan/alternate_stack.hpp>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,7 +12,6 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "framework/core/alternate_stack.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -102,7 +102,7 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   const auto task = std::make_shared<decltype(write)>(std::move(write));
   try {
     writing_ = std::async(std::launch::async, [task] {
-      install_alternate_stack();
+      sdk::install_alternate_stack();
       yield_to_training();
       return (*task)();
     });
