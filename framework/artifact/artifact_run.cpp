@@ -47,7 +47,7 @@ PluginHandle quantizer_plugin(const LoadedConfig& loaded, PluginHost& host) {
 // The library that a table of the configuration means; empty: none is found.
 fs::path library_of(const PluginTableRef& ref, PluginHost& host) {
   const fs::path named = ref.table->path;
-  return named.empty() ? host.locate(static_cast<PluginKind>(ref.kind), ref.table->plugin) : named;
+  return named.empty() ? host.locate(ref.kind, ref.table->plugin) : named;
 }
 
 }  // namespace

@@ -34,8 +34,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view file_prefix = "mulligan_", file_suffix = ".so";
 
 // "an optimizer", "a loss".
-std::string with_article(PluginKind kind) {
-  return fmt::format("{} {}", kind == PluginKind::optimizer ? "an" : "a", kind_word(kind));
+std::string with_article(mlg_kind kind) {
+  return fmt::format("{} {}", kind == MLG_OPTIMIZER ? "an" : "a", kind_word(kind));
 }
 
 fs::path resolved(const fs::path& path) {
@@ -136,7 +136,7 @@ std::string table_problem(const mlg_plugin_header* table) {
         "was built for plugin ABI {}.{}, but this program has ABI {}.{}; rebuild it with this program's SDK",
         table->abi_major, table->abi_minor, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
-  if (kind_word(static_cast<PluginKind>(table->kind)) == "unknown") {
+  if (kind_word(table->kind) == "unknown") {
     return fmt::format("says kind {} in its table, which is none; export it with the macro of its kind",
                        table->kind);
   }
@@ -241,7 +241,7 @@ std::vector<fs::path> PluginHost::find(const std::string& name, std::string_view
       places.empty() ? " no place at all" : places, name);
 }
 
-fs::path PluginHost::find_one(PluginKind kind, const std::string& name) const {
+fs::path PluginHost::find_one(mlg_kind kind, const std::string& name) const {
   for (const PluginHandle& plugin : loaded_) {
     if (plugin->kind() == kind && plugin->name() == name) return plugin->path();
   }
@@ -257,7 +257,7 @@ fs::path PluginHost::find_one(PluginKind kind, const std::string& name) const {
   return resolved(found.front());
 }
 
-fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
+fs::path PluginHost::locate(mlg_kind kind, const std::string& name) const {
   try {
     return find_one(kind, name);
   } catch (const Error&) {
@@ -265,7 +265,7 @@ fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
   }
 }
 
-PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
+PluginHandle PluginHost::load(mlg_kind kind, const std::string& name, const fs::path& path) {
   const fs::path file = path.empty() ? find_one(kind, name) : path;
   const PluginHandle plugin = load_file(file);
   config_error_if(plugin->kind() != kind,

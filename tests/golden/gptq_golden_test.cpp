@@ -52,7 +52,7 @@ struct MatrixResult {
 
 MatrixResult quantize_matrix(const GoldenFixture& fixture, const std::string& matrix, const std::string& name,
                              const std::string& options, decltype(serial_for)* parallel_for) {
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", options);
+  const auto quantizer = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", options);
   const std::vector<float> weight = fixture.floats(matrix + ".W"), hessian = fixture.floats(matrix + ".H");
   const std::vector<std::int64_t> shape = fixture.shape(matrix + ".W");
   MatrixResult result{std::vector<std::int8_t>(weight.size()),
@@ -229,7 +229,7 @@ TEST_F(GptqModelGolden, SecondMomentsOfEveryLayersInput) {
 // the other side.
 TEST_F(GptqModelGolden, EveryTensorOfTheModel) {
   calibrate();
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq");
+  const auto quantizer = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq");
   QuantizeSources sources;
   sources.weights = [&](const std::string& parameter) { return params_.floats(parameter); };
   sources.hessian = [&](const TapPoint& point) { return hessians_.at(point); };

@@ -106,7 +106,7 @@ class Quant2014Golden : public testing::Test {
   QuantizedModel quantize(const nlohmann::json& settings) {
     const bool protects = settings.at("awq_lite_enabled").get<bool>();
     const auto quantizer = make_plugin<Quantizer>(
-        PluginKind::quantizer, "gptq",
+        MLG_QUANTIZER, "gptq",
         fmt::format(
             "protected_groups = {}\nprotected_size = {}\nprotected_bits = {}\ncorrected_tensors = {}\n"
             "correction_rank = {}\ncorrection_group = {}\nplain_range = \"largest\"",

@@ -14,19 +14,19 @@ TttRunner::TttRunner(const Options& options)
       layouts_(parameter_layouts(options.model, options.compute)),
       model_{store_, options_.model, layouts_, options.compute, options.layer_order} {
   const PluginHandle adapters =
-      test_plugin_host().load(PluginKind::ttt, options.adapter_plugin, options.adapter_file);
+      test_plugin_host().load(MLG_TTT, options.adapter_plugin, options.adapter_file);
   adapters_ = std::make_unique<TttPlugin>(adapters, test_plugin_config(adapters, options.adapters));
   const PluginHandle optimizer =
-      test_plugin_host().load(PluginKind::optimizer, options.optimizer, options.optimizer_file);
+      test_plugin_host().load(MLG_OPTIMIZER, options.optimizer, options.optimizer_file);
   optimizer_ = std::make_unique<Optimizer>(optimizer, test_plugin_config(optimizer, options.optimizer_keys));
   if (options.base != "none") {
-    base_ = make_plugin<TttPlugin>(PluginKind::ttt, "global_sgd", options.base);
-    base_optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, "sgd",
+    base_ = make_plugin<TttPlugin>(MLG_TTT, "global_sgd", options.base);
+    base_optimizer_ = make_plugin<Optimizer>(MLG_OPTIMIZER, "sgd",
                                              fmt::format("momentum = {}", base_->base_update().momentum));
   }
   if (!options.transform.empty()) {
     const PluginHandle transform =
-        test_plugin_host().load(PluginKind::transform, options.transform, options.transform_file);
+        test_plugin_host().load(MLG_TRANSFORM, options.transform, options.transform_file);
     transform_ =
         std::make_unique<Transform>(transform, test_plugin_config(transform, options.transform_keys));
   }

@@ -131,7 +131,7 @@ TEST(Formats, ValuesThatFp16CannotHoldAreRefused) {
 
 QuantizedModel quantize_small(const std::string& plugin, const std::vector<QuantizeTensorRow>& rows,
                               const std::function<std::vector<float>(const std::string&)>& weights) {
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, plugin);
+  const auto quantizer = make_plugin<Quantizer>(MLG_QUANTIZER, plugin);
   QuantizeSources sources;
   sources.weights = weights;
   sources.hessian = [](const TapPoint& point) {
@@ -226,7 +226,7 @@ QuantizedMatrix quantize_matrix(const Quantizer& quantizer, const char* name,
 
 TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
   const auto quantize = [](const char* plugin) {
-    return quantize_matrix(*make_plugin<Quantizer>(PluginKind::quantizer, plugin), "w",
+    return quantize_matrix(*make_plugin<Quantizer>(MLG_QUANTIZER, plugin), "w",
                            normal_values(20 * 33, "plain"), 20, 33, nullptr);
   };
   const QuantizedMatrix gptq = quantize("gptq"), rtn = quantize("rtn");
@@ -244,7 +244,7 @@ TEST(Quantizers, BrokenInputsAreNamed) {
   };
   EXPECT_TRUE(refuses([&] { quantize_small("gptq", record_rows(), with(NAN)); }, "blocks.0.attn.c_k.weight"));
 
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
+  const auto quantizer = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", "damping = 0.0");
   const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
   EXPECT_TRUE(refuses([&] { quantize_matrix(*quantizer, "some.matrix", weights, 2, 2, indefinite.data()); },
                       "some.matrix", "not positive definite"));

@@ -19,7 +19,7 @@ namespace {
 
 // The states that an optimiser makes for one parameter, and which of them survive warm-up.
 std::map<std::string, bool> states_of(const std::string& name, const std::string& keys) {
-  const auto optimizer = make_plugin<Optimizer>(PluginKind::optimizer, name, keys);
+  const auto optimizer = make_plugin<Optimizer>(MLG_OPTIMIZER, name, keys);
   Graph graph;
   GraphRecorder recorder(graph, "optimizer");
   const TensorType type(MLG_F32, {8, 8});
@@ -67,15 +67,13 @@ TEST(PluginDeclarations, ABackendThatTakesNoCompiledKernelSaysSo) {
 
 TEST(PluginDeclarations, BackendsSayWhereTransfersStand) {
   EXPECT_EQ(make_cpu_backend(1)->queue().kind, MLG_QUEUE_HOST);
-  EXPECT_EQ(make_plugin<Backend>(PluginKind::backend, "null")->queue().kind, MLG_QUEUE_NONE);
-  EXPECT_EQ(make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"")->queue().kind,
-            MLG_QUEUE_NONE);
+  EXPECT_EQ(make_plugin<Backend>(MLG_BACKEND, "null")->queue().kind, MLG_QUEUE_NONE);
+  EXPECT_EQ(make_plugin<Backend>(MLG_BACKEND, "cuda", "device = \"emulated\"")->queue().kind, MLG_QUEUE_NONE);
 }
 
 TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
-  const PluginHandle plugin =
-      test_plugin_host().load(PluginKind::backend, "minimal_backend",
-                              test_support::built("bad_plugins") / "mulligan_minimal_backend.so");
+  const PluginHandle plugin = test_plugin_host().load(
+      MLG_BACKEND, "minimal_backend", test_support::built("bad_plugins") / "mulligan_minimal_backend.so");
   Backend backend(plugin, test_plugin_config(plugin));
   EXPECT_EQ(backend.queue().kind, MLG_QUEUE_NONE);
   EXPECT_EQ(backend.promises(), MLG_DETERMINISM_NONE);
@@ -86,7 +84,7 @@ TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
 }
 
 std::unique_ptr<Backend> make() {
-  return make_plugin<Backend>(PluginKind::backend, "null");
+  return make_plugin<Backend>(MLG_BACKEND, "null");
 }
 
 TEST(NullBackend, HandsOutMoreThanAnyMachineHas) {

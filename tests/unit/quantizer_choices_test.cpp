@@ -29,9 +29,8 @@ QuantizedModel quantized(const Quantizer& quantizer, float weight = 1) {
 }
 
 std::unique_ptr<Quantizer> chooser(const std::string& how) {
-  const PluginHandle plugin =
-      test_plugin_host().load(PluginKind::quantizer, "flawed_chooser",
-                              test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
+  const PluginHandle plugin = test_plugin_host().load(
+      MLG_QUANTIZER, "flawed_chooser", test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
   return std::make_unique<Quantizer>(plugin, test_plugin_config(plugin, "how = \"" + how + "\""));
 }
 
@@ -70,12 +69,12 @@ TEST(QuantizerChoices, WhatCannotBeIsAMistakeOfThePlugin) {
 
 // gptq without choices takes none, and needs no weights of the whole model for that.
 TEST(QuantizerChoices, NoneByDefault) {
-  const auto gptq = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.5");
+  const auto gptq = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", "damping = 0.5");
   EXPECT_TRUE(gptq->chooses());
   const mlg_quantize_tensor shape{"w", 8192, 512, 7, 14, nullptr, nullptr, nullptr};
   EXPECT_EQ(gptq->extra_bytes({&shape, 1}), 0);
   const auto choosing =
-      make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "protected_groups = 1\ncorrected_tensors = 1");
+      make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", "protected_groups = 1\ncorrected_tensors = 1");
   // 64 columns of a code more each and a scale; factors at 2 and 4 bits and their scales.
   const double expected =
       8192 * (64 * 1.0113 / 8 + 2) + 4 * (8192 * 2 + 512 * 4) / 8.0 + 2 + 2 * 4 * 512 / 64.0;
