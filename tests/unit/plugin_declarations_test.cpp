@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <set>
 
 #include "framework/graph/graph_recorder.h"
 #include "framework/plugin/backend.h"
@@ -40,23 +39,6 @@ TEST(PluginDeclarations, MomentumSurvivesWarmUpAndAveragesOfAdamwDoNot) {
             (std::map<std::string, bool>{{"optimizer/w.momentum_buffer", true}}));
   EXPECT_EQ(states_of("adamw", ""),
             (std::map<std::string, bool>{{"optimizer/w.exp_avg", false}, {"optimizer/w.exp_avg_sq", false}}));
-}
-
-// What is not a state cannot survive.
-TEST(PluginDeclarations, OnlyAStateCanBeDeclaredToSurvive) {
-  Graph graph;
-  const GraphRecorder recorder(graph, "optimizer.matrices");
-  const mlg_recorder& table = *recorder.table();
-  const mlg_tensor shape = TensorType(MLG_F32, {4}).to_c();
-  mlg_value scratch = 0, state = 0;
-  ASSERT_EQ(table.scratch(table.self, &shape, &scratch), nullptr);
-  ASSERT_EQ(table.state(table.self, "w.sum", &shape, &state), nullptr);
-  const mlg_error refusal = table.survives_warmup(table.self, scratch);
-  ASSERT_NE(refusal, nullptr);
-  EXPECT_TRUE(contains(std::string(refusal), "is not a state")) << refusal;
-  EXPECT_TRUE(recorder.surviving().empty());
-  EXPECT_EQ(table.survives_warmup(table.self, state), nullptr);
-  EXPECT_EQ(recorder.surviving(), std::set<std::string>{"optimizer.matrices/w.sum"});
 }
 
 TEST(PluginDeclarations, ABackendThatTakesNoCompiledKernelSaysSo) {
