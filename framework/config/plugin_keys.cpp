@@ -14,29 +14,29 @@ namespace {
   std::abort();
 }
 
-const ConfigValue& value_of(const void* self, const char* name, ValueType type) {
+template <typename T>
+const T& value_of(const void* self, const char* name) {
   const auto& settings = *static_cast<const Settings*>(self);
   const Setting* setting = settings.find(name);
+  const ValueType type = ConfigValue(T()).type();
   if (setting == nullptr || setting->value.type() != type) abort_on_bad_getter(settings, name, type);
-  return setting->value;
+  return setting->value.as<T>();
 }
 
 int32_t get_bool(const void* self, const char* name) {
-  return value_of(self, name, ValueType::boolean).boolean();
-}
-int64_t get_int(const void* self, const char* name) {
-  return value_of(self, name, ValueType::integer).integer();
-}
-double get_float(const void* self, const char* name) {
-  return value_of(self, name, ValueType::real).real();
+  return value_of<bool>(self, name);
 }
 const char* get_string(const void* self, const char* name) {
-  return value_of(self, name, ValueType::string).string().c_str();
+  return value_of<std::string>(self, name).c_str();
 }
 uint32_t get_float_list(const void* self, const char* name, const double** values) {
-  const ConfigValue::Reals& list = value_of(self, name, ValueType::real_list).reals();
+  const ConfigValue::Reals& list = value_of<ConfigValue::Reals>(self, name);
   *values = list.data();
   return static_cast<uint32_t>(list.size());
+}
+template <typename T>
+T get_number(const void* self, const char* name) {
+  return value_of<T>(self, name);
 }
 
 }  // namespace
@@ -44,6 +44,6 @@ uint32_t get_float_list(const void* self, const char* name, const double** value
 PluginConfig::PluginConfig(std::string plugin, Settings settings)
     : plugin_(std::move(plugin)),
       settings_(std::make_unique<Settings>(std::move(settings))),
-      view_{settings_.get(), get_bool, get_int, get_float, get_string, get_float_list} {}
+      view_{settings_.get(), get_bool, get_number<int64_t>, get_number<double>, get_string, get_float_list} {}
 
 }  // namespace mulligan

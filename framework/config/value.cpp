@@ -62,7 +62,7 @@ bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted) {
   if (value.type() == type) {
     converted = value;
   } else if (type == ValueType::real && value.type() == ValueType::integer) {
-    converted = ConfigValue(static_cast<double>(value.integer()));
+    converted = ConfigValue(static_cast<double>(value.as<int64_t>()));
   } else if (type == ValueType::real_list && value == ConfigValue(ConfigValue::Strings{})) {
     converted = ConfigValue(ConfigValue::Reals{});
   } else if (type == ValueType::string_list && value == ConfigValue(ConfigValue::Reals{})) {

@@ -32,7 +32,7 @@ inline double number(const ConfigNode& keys, const std::string& name) {
   ConfigValue value;
   const ConfigNode* node = keys.find(name);
   EXPECT_TRUE(node && convert(node->value, ValueType::real, value)) << "no number '" << name << "'";
-  return value.real();
+  return value.as<double>();
 }
 
 // A folder for one test's files, removed at the end.

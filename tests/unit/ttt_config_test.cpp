@@ -77,7 +77,7 @@ TEST(TttConfig, TheBaseOptimizerLeavesTheMomentumToTheBase) {
   };
   const LoadedConfig resolved = resolve(load(table + "decay = 0.5\n"));
   const Settings& settings = resolved.plugin("ttt.base.optimizer").settings();
-  EXPECT_EQ(settings.at("decay").value.real(), 0.5);
+  EXPECT_EQ(settings.at("decay").value.as<double>(), 0.5);
   EXPECT_EQ(settings.find("momentum"), nullptr);
   const std::string sentence = sentence_of([&] { resolve(load(table + "momentum = 0.5\n")); });
   EXPECT_TRUE(contains(sentence, "ttt.base.optimizer.momentum is what [ttt.base] says"));
