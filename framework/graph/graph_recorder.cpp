@@ -179,7 +179,7 @@ bool can_fuse_update(const FusedKernels& fused, const Optimizer& optimizer, cons
   }
   GraphRecorder recorder(trial, "state");
   try {
-    optimizer.record_update(*recorder.table(), {&row, 1}, scalars.id, update);
+    optimizer.record(*recorder.table(), {&row, 1}, scalars.id, &update);
   } catch (const Error&) {
     return false;
   }

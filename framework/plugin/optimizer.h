@@ -23,19 +23,14 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
   // How many f32 numbers scalars() supplies.
   std::uint32_t scalar_count() const { return scalar_count_; }
 
-  // Records one update of all parameters; `scalars` is an f32 [scalar_count] value, 0 when scalar_count is 0.
-  void record(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
-              mlg_value scalars) const {
-    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
-         scalars);
-  }
-
-  // Whether an update can scale gradients and keep averages and copies in its own pass: record_update().
-  bool has_fused_update() const { return table().record_update != nullptr; }
-  void record_update(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
-                     mlg_value scalars, const mlg_update& update) const {
-    call(table().record_update, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
-         scalars, &update);
+  // Whether an update can scale gradients and keep averages and copies in its own pass: `update` of record().
+  bool has_fused_update() const { return table().fused_update == 1; }
+  // Records one update of all parameters; `scalars` is an f32 [scalar_count] value, 0 when scalar_count is 0. `update` null: no
+  // further work.
+  void record(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters, mlg_value scalars,
+              const mlg_update* update = nullptr) const {
+    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()), scalars,
+         update);
   }
   // Whether parameters of equal treatment may be passed as one flat tensor.
   bool is_elementwise() const { return table().elementwise == 1; }
