@@ -35,10 +35,11 @@ void PreparedCall::bind(void* const* addresses, void* workspace) {
   backend.call(backend.table().bind, handle(), addresses, workspace);
 }
 
-Backend::Info Backend::info() const {
+mlg_device_info Backend::info() const {
   mlg_device_info info{};
   call(table().info, &info);
-  return {info.description ? info.description : "", info.memory_bytes, info.threads, info.computes != 0};
+  if (!info.description) info.description = "";
+  return info;
 }
 
 mlg_queue Backend::queue() const {

@@ -92,13 +92,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // The backend starts with the kernels that its own plugin brings.
   using PluginInstance::PluginInstance;
 
-  struct Info {
-    std::string description;
-    std::uint64_t memory_bytes = 0;  // 0: unknown
-    int threads = 0;                 // 0: not applicable
-    bool computes = true;            // false: a recording backend, whose memory holds no results
-  };
-  Info info() const;
+  // Its description is not null.
+  mlg_device_info info() const;
 
   // Bytes of all live buffers of allocate(), and their maximum so far. Memory that the plugin allocates for itself (libraries,
   // page-locked staging, a driver's context) is not included.
