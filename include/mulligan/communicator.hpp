@@ -16,6 +16,11 @@ namespace mulligan::sdk {
 
 using Collective = mlg_collective;
 
+// Numbers of finished tickets, and of those that the backend's work has reached; by default all submitted ones.
+struct Tickets {
+  std::uint64_t completed = 0, begun = UINT64_MAX;
+};
+
 // The ranks, and small messages between them. Valid while the communicator lives; any thread.
 class Group {
  public:
@@ -55,10 +60,7 @@ class Communicator {
   virtual void* prepare(std::span<const Collective> list) = 0;
   virtual std::uint64_t submit(void* prepared) = 0;
   virtual void join(std::uint64_t ticket) = 0;
-  // Any thread. The number of finished tickets.
-  virtual std::uint64_t poll() = 0;
-  // Any thread. The number of tickets that the backend's work has reached; by default all submitted ones.
-  virtual std::uint64_t begun() { return UINT64_MAX; }
+  virtual Tickets poll() = 0;         // any thread
   virtual void abort() noexcept = 0;  // any thread
   virtual void release(void* prepared) noexcept = 0;
 };
@@ -80,11 +82,12 @@ mlg_communicator_table make_communicator_table(const char* name) {
   table.join = [](void* self, std::uint64_t ticket) -> mlg_error {
     return guarded([&] { at(self).join(ticket); });
   };
-  table.poll = [](void* self, std::uint64_t* completed) -> mlg_error {
-    return guarded([&] { *completed = at(self).poll(); });
-  };
-  table.begun = [](void* self, std::uint64_t* begun) -> mlg_error {
-    return guarded([&] { *begun = at(self).begun(); });
+  table.poll = [](void* self, std::uint64_t* completed, std::uint64_t* begun) -> mlg_error {
+    return guarded([&] {
+      const Tickets tickets = at(self).poll();
+      *completed = tickets.completed;
+      *begun = tickets.begun;
+    });
   };
   table.abort = [](void* self) { at(self).abort(); };
   table.release = [](void* self, void* prepared) { at(self).release(prepared); };

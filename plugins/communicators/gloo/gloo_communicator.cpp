@@ -108,10 +108,10 @@ class GlooCommunicator final : public sdk::Communicator {
     done_signal_.wait(lock, [&] { return completed_ >= ticket || !failure_.empty(); });
     require_sound();
   }
-  std::uint64_t poll() override {
+  sdk::Tickets poll() override {
     const std::lock_guard lock(mutex_);
     require_sound();
-    return completed_;
+    return {completed_};
   }
   void abort() noexcept override {
     Mesh* mesh = nullptr;

@@ -199,7 +199,7 @@ class NcclCommunicator final : public sdk::Communicator {
     }
     settle(lock, config_.timeout, "go on");
   }
-  std::uint64_t poll() override {
+  sdk::Tickets poll() override {
     const CurrentContext current(*driver_, context_);
     const Lock lock(mutex_);
     require_sound();
@@ -209,18 +209,12 @@ class NcclCommunicator final : public sdk::Communicator {
       fail(std::string("NCCL reports: ") + nccl_->GetErrorString(state));
     if (state == kSuccess) note_taken();
     retire();
-    return completed_;
-  }
-  std::uint64_t begun() override {
-    const CurrentContext current(*driver_, context_);
-    const Lock lock(mutex_);
-    require_sound();
     begun_ = std::max(begun_, completed_);
     for (const Batch* batch : under_way_) {
       if (!is_reached(batch->ready)) break;
       begun_ = std::max(begun_, batch->ticket);
     }
-    return begun_;
+    return {completed_, begun_};
   }
   void abort() noexcept override {
     const Lock lock(mutex_);
