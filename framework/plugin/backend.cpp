@@ -43,13 +43,12 @@ mlg_device_info Backend::info() const {
 }
 
 mlg_queue Backend::queue() const {
-  mlg_queue queue{MLG_QUEUE_NONE, nullptr, nullptr};
-  if (table().queue) call(table().queue, &queue);
+  mlg_queue queue{};
+  call(table().queue, &queue);
   return queue;
 }
 
 mlg_work Backend::work(void* handle) const {
-  if (!table().work) throw run_error("{} does not say what its calls launch.", description());
   mlg_work work{};
   call(table().work, handle, &work);
   return work;
@@ -57,7 +56,6 @@ mlg_work Backend::work(void* handle) const {
 
 std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
   std::vector<std::pair<std::string, std::uint64_t>> all;
-  if (!table().made) return all;
   std::uint64_t count = 0;
   for (std::uint32_t i = 0; const char* what = table().made(instance(), i, &count); ++i)
     all.emplace_back(what, count);
@@ -105,11 +103,8 @@ void Backend::replace_known_kernels() {
   for (Replacement& replacement : replacements_) {
     for (std::uint32_t i = 0; const mlg_kernel* known = kernel_at(i); ++i) {
       if (replacement.done || replacement.name != known->name) continue;
-      const mlg_error error =
-          table().replace_kernel
-              ? table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str())
-              : "it takes no compiled kernels";
-      if (error) {
+      if (mlg_error error =
+              table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str())) {
         throw config_error("{}: {} refuses this file in place of {}: {}", replacement.where,
                            plugin().description(), replacement.name, error);
       }

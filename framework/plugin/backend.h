@@ -145,13 +145,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   void synchronize() { call(table().synchronize); }
   // Notes the present place in the order of the work under `slot`, below MLG_MARKS; await() waits until the
   // work up to there has ended. A backend without marks waits for all of it.
-  void mark(std::uint32_t slot) {
-    if (table().mark && table().await) call(table().mark, slot);
-  }
-  void await(std::uint32_t slot) {
-    if (!table().mark || !table().await) return synchronize();
-    call(table().await, slot);
-  }
+  void mark(std::uint32_t slot) { call(table().mark, slot); }
+  void await(std::uint32_t slot) { call(table().await, slot); }
   // The work that the next run of a prepared and bound call would enqueue, by its handle. Throws run_error if the backend does
   // not know it.
   mlg_work work(void* handle) const;
@@ -163,11 +158,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   mlg_queue queue() const;
   // Whether the backend promises that a repeated run gives the same bits, with its present kernels.
   bool repeats() const { return promises() >= MLG_DETERMINISM_RUN; }
-  // Its promise; MLG_DETERMINISM_NONE if it gives none.
-  mlg_determinism promises() const {
-    return table().determinism ? static_cast<mlg_determinism>(table().determinism(instance()))
-                               : MLG_DETERMINISM_NONE;
-  }
+  mlg_determinism promises() const { return static_cast<mlg_determinism>(table().determinism(instance())); }
 
  private:
   friend class DeviceBuffer;

@@ -105,7 +105,7 @@ const TableShape& shape_of(std::uint32_t kind) {
   static const TableShape shapes[] = {
       shape<mlg_backend_table>(
           "create destroy info allocate free upload download copy zero add_kernels kernel_at prepare bind run release "
-          "synchronize"),
+          "synchronize determinism replace_kernel queue work mark await made"),
       shape<mlg_loss_table>("create destroy record_forward record_backward"),
       shape<mlg_optimizer_table>("create destroy scalar_count record scalars"),
       shape<mlg_schedule_table>("create destroy rate"),

@@ -53,7 +53,7 @@ TEST(PluginDeclarations, BackendsSayWhereTransfersStand) {
   EXPECT_EQ(make_plugin<Backend>(MLG_BACKEND, "cuda", "device = \"emulated\"")->queue().kind, MLG_QUEUE_NONE);
 }
 
-TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
+TEST(PluginDeclarations, WhatABackendDoesNotOverrideHasADefault) {
   const PluginHandle plugin = test_plugin_host().load(
       MLG_BACKEND, "minimal_backend", test_support::built("bad_plugins") / "mulligan_minimal_backend.so");
   Backend backend(plugin, test_plugin_config(plugin));
@@ -62,7 +62,7 @@ TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
   backend.mark(0);
   backend.await(0);
   EXPECT_TRUE(backend.made().empty());
-  EXPECT_TRUE(refuses([&] { backend.work(nullptr); }, "does not say what its calls launch"));
+  EXPECT_TRUE(refuses([&] { backend.work(nullptr); }, "does not know what its calls launch"));
 }
 
 std::unique_ptr<Backend> make() {
