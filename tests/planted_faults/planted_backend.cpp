@@ -115,7 +115,7 @@ class Planted final : public sdk::Backend {
   mlg_determinism determinism() const noexcept override {
     return static_cast<mlg_determinism>(table_->determinism(self_));
   }
-  std::optional<mlg_queue> queue() override {
+  mlg_queue queue() override {
     mlg_queue queue{};
     sdk::check(table_->queue(self_, &queue));
     return queue;
