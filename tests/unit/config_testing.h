@@ -35,6 +35,13 @@ inline double number(const ConfigNode& keys, const std::string& name) {
   return value.as<double>();
 }
 
+// The sections of the plugin tables, in order.
+inline std::vector<std::string> plugin_sections(const LoadedConfig& loaded) {
+  std::vector<std::string> sections;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) sections.push_back(ref.table->section);
+  return sections;
+}
+
 // A folder for one test's files, removed at the end.
 class TemporaryFolder {
  public:
