@@ -227,51 +227,6 @@ void check_parameters(const LoadedConfig& loaded) {
   }
 }
 
-}  // namespace
-
-void check_family(const RunConfig& written, const Settings& s) {
-  if (written.model.family == ModelFamily::record) return;
-  RunConfig record = written, own = written;
-  record.model.family = ModelFamily::record;
-  resolve_model_defaults(record.model);
-  resolve_model_defaults(own.model);
-  const auto& keys = schema_of<RunConfig>().keys();
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const std::string& name = keys[i].name;
-    if (!name.starts_with("model.") || name == "model.family" || name == "model.norm_eps") continue;
-    const Origin::Kind origin = s.at(name).origin.kind;
-    if (origin == Origin::Kind::defaulted || origin == Origin::Kind::derived) continue;
-    const auto& get = schema_of<RunConfig>().bindings()[i].get;
-    if (get(record) == get(own)) continue;
-    throw config_error(
-        "{}: the family \"{}\" has no such part; remove the key, or set model.family = \"record\".",
-        s.where(name), word_of(written.model.family));
-  }
-}
-
-void check_rules(const LoadedConfig& loaded) {
-  const RunConfig& c = loaded.config;
-  check_model(c.model, loaded.core);
-  for (const ElementDeclaration& element : declared_elements()) {
-    if (element.check) element.check(c.model, loaded.core);
-    if (element.check_run) element.check_run(c, loaded.core);
-  }
-  check_data(c, loaded);
-  check_train(c.train, loaded.core);
-  check_fp8(c, loaded.core);
-  check_stream(c, loaded.core);
-  check_joined(c, loaded.core);
-  check_ema(c, loaded.core);
-  check_noise(c, loaded.core);
-  check_loss_scale(c.loss_scale, loaded.core);
-  check_eval(c.eval, loaded.core);
-  check_strict(c, loaded.core);
-  check_parameters(loaded);
-  check_arena(loaded);
-}
-
-namespace {
-
 constexpr const char* way_out = "or leave out [arena] for a run outside of the benchmark";
 
 // What the benchmark fixes; what a member does not say is its default.
@@ -345,8 +300,8 @@ void check_phases(const RunConfig& config) {
   }
 }
 
-}  // namespace
-
+// Refuses a run with arena.track that would train another model, read other data or in other batches, be scored otherwise, or
+// end otherwise than after train.steps. The files themselves: framework/run/training_data.h.
 void check_arena(const LoadedConfig& loaded) {
   const RunConfig& config = loaded.config;
   if (config.arena.track == ArenaTrack::none) return;
@@ -367,6 +322,49 @@ void check_arena(const LoadedConfig& loaded) {
       config.train.warmup.steps > 0 && config.train.warmup.keep_muon_momentum,
       "{} keeps what warm-up steps left, which are passes beyond one for each step of {}; turn it off, {}.",
       loaded.core.where("train.warmup.keep_muon_momentum"), track, way_out);
+}
+
+}  // namespace
+
+void check_family(const RunConfig& written, const Settings& s) {
+  if (written.model.family == ModelFamily::record) return;
+  RunConfig record = written, own = written;
+  record.model.family = ModelFamily::record;
+  resolve_model_defaults(record.model);
+  resolve_model_defaults(own.model);
+  const auto& keys = schema_of<RunConfig>().keys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string& name = keys[i].name;
+    if (!name.starts_with("model.") || name == "model.family" || name == "model.norm_eps") continue;
+    const Origin::Kind origin = s.at(name).origin.kind;
+    if (origin == Origin::Kind::defaulted || origin == Origin::Kind::derived) continue;
+    const auto& get = schema_of<RunConfig>().bindings()[i].get;
+    if (get(record) == get(own)) continue;
+    throw config_error(
+        "{}: the family \"{}\" has no such part; remove the key, or set model.family = \"record\".",
+        s.where(name), word_of(written.model.family));
+  }
+}
+
+void check_rules(const LoadedConfig& loaded) {
+  const RunConfig& c = loaded.config;
+  check_model(c.model, loaded.core);
+  for (const ElementDeclaration& element : declared_elements()) {
+    if (element.check) element.check(c.model, loaded.core);
+    if (element.check_run) element.check_run(c, loaded.core);
+  }
+  check_data(c, loaded);
+  check_train(c.train, loaded.core);
+  check_fp8(c, loaded.core);
+  check_stream(c, loaded.core);
+  check_joined(c, loaded.core);
+  check_ema(c, loaded.core);
+  check_noise(c, loaded.core);
+  check_loss_scale(c.loss_scale, loaded.core);
+  check_eval(c.eval, loaded.core);
+  check_strict(c, loaded.core);
+  check_parameters(loaded);
+  check_arena(loaded);
 }
 
 }  // namespace mulligan

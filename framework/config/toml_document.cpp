@@ -129,7 +129,8 @@ class TreeBuilder {
   ConfigNode array(const toml::array& source, std::string_view key, int level) const {
     const auto all = [&](auto test) { return std::ranges::all_of(source, test); };
     if (!source.empty() && all([](const toml::node& n) { return n.is_table(); })) {
-      ConfigNode node = ConfigNode::make_rows(origin(source));
+      ConfigNode node = ConfigNode::make_table(origin(source));
+      node.kind = ConfigNode::Kind::table_list;
       for (const toml::node& row : source) node.rows.push_back(table(*row.as_table(), level));
       return node;
     }
