@@ -33,11 +33,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view file_prefix = "mulligan_", file_suffix = ".so";
 
-// "an optimizer", "a loss".
-std::string with_article(mlg_kind kind) {
-  return fmt::format("{} {}", kind == MLG_OPTIMIZER ? "an" : "a", kind_word(kind));
-}
-
 fs::path resolved(const fs::path& path) {
   std::error_code failed;
   fs::path result = fs::canonical(path, failed);
@@ -268,13 +263,11 @@ fs::path PluginHost::locate(mlg_kind kind, const std::string& name) const {
 PluginHandle PluginHost::load(mlg_kind kind, const std::string& name, const fs::path& path) {
   const fs::path file = path.empty() ? find_one(kind, name) : path;
   const PluginHandle plugin = load_file(file);
-  config_error_if(plugin->kind() != kind,
-                  "the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
-                  file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
   config_error_if(
-      !name.empty() && plugin->name() != name,
-      "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
-      file.string(), kind_word(kind), plugin->name(), name);
+      plugin->kind() != kind || (!name.empty() && plugin->name() != name),
+      "the plugin file '{}' holds the {} '{}', but the {}{} is needed here; correct the name or the path.",
+      file.string(), kind_word(plugin->kind()), plugin->name(), kind_word(kind),
+      name.empty() ? "" : " '" + name + "'");
   return plugin;
 }
 

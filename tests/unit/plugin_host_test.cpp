@@ -152,9 +152,9 @@ TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
   PluginHost host({});
   EXPECT_TRUE(contains(sentence([&] { host.load(MLG_OPTIMIZER, "", bad_file("plain_c")); }),
-                       "holds a schedule ('plain_c'), but an optimizer is wanted here"));
+                       "holds the schedule 'plain_c', but the optimizer is needed here"));
   EXPECT_TRUE(contains(sentence([&] { host.load(MLG_SCHEDULE, "other", bad_file("plain_c")); }),
-                       "holds the schedule 'plain_c', but plugin = \"other\" is wanted here"));
+                       "holds the schedule 'plain_c', but the schedule 'other' is needed here"));
 }
 
 TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
