@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 namespace mulligan {
 namespace {
@@ -14,29 +15,22 @@ namespace {
   std::abort();
 }
 
-template <typename T>
-const T& value_of(const void* self, const char* name) {
+mlg_setting get_setting(const void* self, const char* name, int32_t key_type) {
   const auto& settings = *static_cast<const Settings*>(self);
   const Setting* setting = settings.find(name);
-  const ValueType type = ConfigValue(T()).type();
+  const auto type = static_cast<ValueType>(key_type - MLG_KEY_BOOL);
   if (setting == nullptr || setting->value.type() != type) abort_on_bad_getter(settings, name, type);
-  return setting->value.as<T>();
-}
-
-int32_t get_bool(const void* self, const char* name) {
-  return value_of<bool>(self, name);
-}
-const char* get_string(const void* self, const char* name) {
-  return value_of<std::string>(self, name).c_str();
-}
-uint32_t get_float_list(const void* self, const char* name, const double** values) {
-  const ConfigValue::Reals& list = value_of<ConfigValue::Reals>(self, name);
-  *values = list.data();
-  return static_cast<uint32_t>(list.size());
-}
-template <typename T>
-T get_number(const void* self, const char* name) {
-  return value_of<T>(self, name);
+  mlg_setting found{};
+  setting->value.visit([&]<typename T>([[maybe_unused]] const T& value) {
+    if constexpr (std::is_integral_v<T>) found.integer = value;
+    if constexpr (std::is_same_v<T, double>) found.number = value;
+    if constexpr (std::is_same_v<T, std::string>) found.text = value.c_str();
+    if constexpr (std::is_same_v<T, ConfigValue::Reals>) {
+      found.list = value.data();
+      found.count = static_cast<uint32_t>(value.size());
+    }
+  });
+  return found;
 }
 
 }  // namespace
@@ -44,6 +38,6 @@ T get_number(const void* self, const char* name) {
 PluginConfig::PluginConfig(std::string plugin, Settings settings)
     : plugin_(std::move(plugin)),
       settings_(std::make_unique<Settings>(std::move(settings))),
-      view_{settings_.get(), get_bool, get_number<int64_t>, get_number<double>, get_string, get_float_list} {}
+      view_{settings_.get(), get_setting} {}
 
 }  // namespace mulligan

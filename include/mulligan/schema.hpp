@@ -10,7 +10,7 @@
 // (C++ cannot use the initialisers of a nested struct before the enclosing class is complete).
 #pragma once
 
-#include <mulligan/config.h>
+#include <mulligan/key_values.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -55,32 +55,6 @@ inline std::string toml(const std::vector<double>& values) {
   std::string result = "[";
   for (const double value : values) result += (result.size() > 1 ? ", " : "") + toml(value);
   return result + "]";
-}
-
-template <typename T>
-constexpr mlg_key_type key_type() {
-  if constexpr (std::same_as<T, bool>) return MLG_KEY_BOOL;
-  if constexpr (std::integral<T> && !std::same_as<T, bool>) return MLG_KEY_INT;
-  if constexpr (std::floating_point<T>) return MLG_KEY_FLOAT;
-  if constexpr (std::same_as<T, std::string>) return MLG_KEY_STRING;
-  if constexpr (std::same_as<T, std::vector<double>>) return MLG_KEY_FLOAT_LIST;
-}
-
-template <typename T>
-void read(const mlg_config& config, const char* name, T& value) {
-  if constexpr (std::same_as<T, bool>) {
-    value = config.get_bool(config.self, name) != 0;
-  } else if constexpr (std::integral<T>) {
-    value = static_cast<T>(config.get_int(config.self, name));
-  } else if constexpr (std::floating_point<T>) {
-    value = static_cast<T>(config.get_float(config.self, name));
-  } else if constexpr (std::same_as<T, std::string>) {
-    value = config.get_string(config.self, name);
-  } else {
-    const double* values = nullptr;
-    const std::uint32_t count = config.get_float_list(config.self, name, &values);
-    value.assign(values, values + count);
-  }
 }
 
 }  // namespace detail

@@ -31,11 +31,10 @@ struct Loaded {
         reinterpret_cast<mlg_plugin_function>(dlsym(library, "mlg_plugin"))());
     mlg_config
         config{};  // of the plugin's keys all that it reads: `threads`, and `batch_invariant`, which is off
-    config.get_int = [](const void*, const char*) -> std::int64_t {
-      const char* text = std::getenv("MULLIGAN_BENCH_THREADS");
-      return text == nullptr ? 0 : std::atoi(text);
+    config.get = [](const void*, const char*, std::int32_t type) -> mlg_setting {
+      const char* text = type == MLG_KEY_INT ? std::getenv("MULLIGAN_BENCH_THREADS") : nullptr;
+      return {text == nullptr ? 0 : std::atoi(text), 0, "", nullptr, 0};
     };
-    config.get_bool = [](const void*, const char*) -> std::int32_t { return 0; };
     static mlg_running running{};
     static const mlg_host host{[](std::int32_t, const char*) {}, &running};
     require(table->create(&host, &config, &instance));
