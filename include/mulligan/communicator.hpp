@@ -21,35 +21,25 @@ struct Tickets {
   std::uint64_t completed = 0, begun = UINT64_MAX;
 };
 
-// The ranks, and small messages between them. Valid while the communicator lives; any thread.
-class Group {
- public:
-  explicit Group(const mlg_group& group) : group_(&group) {}
-  int rank() const { return group_->rank; }
-  int size() const { return group_->size; }
-  int local_rank() const { return group_->local_rank; }
-  int local_size() const { return group_->local_size; }
-  // Network interface, or an address, to listen at; empty: the plugin chooses.
-  std::string interface_name() const { return group_->interface_name ? group_->interface_name : ""; }
+// The ranks, and small messages between them; members as in communicator.h. Valid while the communicator lives; any thread.
+struct Group : mlg_group {
+  explicit Group(const mlg_group& group) : mlg_group(group) {}
 
   // One rank puts `key` once.
   void put(const std::string& key, std::string_view value) const {
-    check(group_->put(group_->self, key.c_str(), value.data(), value.size()));
+    check(mlg_group::put(self, key.c_str(), value.data(), value.size()));
   }
   // Waits until a rank has put it. Throws after `seconds`, and as soon as the run has failed on another rank.
   std::string get(const std::string& key, double seconds) const {
     std::string value(512, '\0');
     for (;;) {
       std::size_t bytes = value.size();
-      check(group_->get(group_->self, key.c_str(), value.data(), &bytes, seconds));
+      check(mlg_group::get(self, key.c_str(), value.data(), &bytes, seconds));
       const bool complete = bytes <= value.size();
       value.resize(bytes);
       if (complete) return value;
     }
   }
-
- private:
-  const mlg_group* group_;
 };
 
 class Communicator {

@@ -65,8 +65,8 @@ class GlooCommunicator final : public sdk::Communicator {
           "'gloo' moves memory of the host, and the backend's is a device's; set communicator.plugin to "
           "\"nccl\", or leave it out");
     }
-    rank_ = group.rank();
-    size_ = group.size();
+    rank_ = group.rank;
+    size_ = group.size;
     if (size_ > 1) {
       auto mesh = std::make_unique<Mesh>(group, milliseconds(seconds));
       {
