@@ -17,11 +17,10 @@ inline mlg_step plain_step(std::int64_t step, double lr) {
 
 class Optimizer : public PluginInstance<mlg_optimizer_table> {
  public:
-  Optimizer(PluginHandle plugin, const PluginConfig& config)
-      : PluginInstance(std::move(plugin), config), scalar_count_(table().scalar_count(instance())) {}
+  using PluginInstance::PluginInstance;
 
   // How many f32 numbers scalars() supplies.
-  std::uint32_t scalar_count() const { return scalar_count_; }
+  std::uint32_t scalar_count() const { return table().scalar_count(instance()); }
 
   // Whether an update can scale gradients and keep averages and copies in its own pass: `update` of record().
   bool has_fused_update() const { return table().fused_update == 1; }
@@ -49,9 +48,6 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
     call(table().record_evaluation, &recorder, parameters.data(),
          static_cast<std::uint32_t>(parameters.size()), evaluation.data());
   }
-
- private:
-  std::uint32_t scalar_count_;
 };
 
 }  // namespace mulligan
