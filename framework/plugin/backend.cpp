@@ -129,10 +129,10 @@ void Backend::run(std::span<void* const> handles) {
   const mlg_error error = table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size()));
   if (!error) return;
   const mlg_running failed = std::exchange(*plugin_running(), {});
-  if (!failed.kernel) throw run_error("{}: {}", description(), error);
+  if (!failed.kernel) throw run_error("{}: {}", plugin().description(), error);
   const char* owner = kernel_owner(failed.kernel);
   throw KernelFailure(failed.call, fmt::format("kernel '{}' of {} failed: {}", failed.kernel,
-                                               owner ? owner : description(), error));
+                                               owner ? owner : plugin().description(), error));
 }
 
 }  // namespace mulligan
