@@ -64,24 +64,21 @@ template <typename Config>
 class Key {
  public:
   // Inclusive bounds of a number or of each number of a list.
-  Key range(double minimum, double maximum) const {
-    Key copy = *this;
-    copy.row_.minimum = minimum;
-    copy.row_.maximum = maximum;
-    return copy;
+  Key& range(double minimum, double maximum) {
+    row_.minimum = minimum;
+    row_.maximum = maximum;
+    return *this;
   }
-  Key at_least(double minimum) const { return range(minimum, HUGE_VAL); }
+  Key& at_least(double minimum) { return range(minimum, HUGE_VAL); }
   // The allowed words of a string, separated by '|'.
-  Key choices(const char* words) const {
-    Key copy = *this;
-    copy.row_.choices = words;
-    return copy;
+  Key& choices(const char* words) {
+    row_.choices = words;
+    return *this;
   }
   // No default: the user must set it.
-  Key required() const {
-    Key copy = *this;
-    copy.required_ = true;
-    return copy;
+  Key& required() {
+    required_ = true;
+    return *this;
   }
 
  private:
