@@ -36,22 +36,17 @@ void PreparedCall::bind(void* const* addresses, void* workspace) {
 }
 
 mlg_device_info Backend::info() const {
-  mlg_device_info info{};
-  call(table().info, &info);
+  auto info = result<mlg_device_info>(table().info);
   if (!info.description) info.description = "";
   return info;
 }
 
 mlg_queue Backend::queue() const {
-  mlg_queue queue{};
-  call(table().queue, &queue);
-  return queue;
+  return result<mlg_queue>(table().queue);
 }
 
 mlg_work Backend::work(void* handle) const {
-  mlg_work work{};
-  call(table().work, handle, &work);
-  return work;
+  return result<mlg_work>(table().work, handle);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
@@ -64,8 +59,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
 
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
-  void* address = nullptr;
-  call(table().allocate, bytes, &address);
+  auto* const address = result<void*>(table().allocate, bytes);
   allocated_bytes_ += bytes;
   peak_allocated_bytes_ = std::max(peak_allocated_bytes_, allocated_bytes_);
   return {*this, address, bytes};

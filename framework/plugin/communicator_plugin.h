@@ -28,15 +28,12 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
   };
   using Prepared = std::unique_ptr<void, Release>;
   Prepared prepare(std::span<const mlg_collective> list) {
-    void* handle = nullptr;
-    call(table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
-    return Prepared(handle, Release{this});
+    const auto count = static_cast<std::uint32_t>(list.size());
+    return Prepared(result<void*>(table().prepare, list.data(), count), Release{this});
   }
   // Returns the ticket, which join() waits for: 1 for the first.
   std::uint64_t submit(const Prepared& prepared) {
-    std::uint64_t ticket = 0;
-    call(table().submit, prepared.get(), &ticket);
-    return ticket;
+    return result<std::uint64_t>(table().submit, prepared.get());
   }
   void join(std::uint64_t ticket) { call(table().join, ticket); }
 

@@ -47,6 +47,13 @@ class PluginInstance {
   void call(mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
     check(member(instance_, arguments...));
   }
+  // The same for a member that writes its result through its last argument.
+  template <typename Result, typename... Parameters, typename... Arguments>
+  Result result(mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
+    Result out{};
+    call(member, arguments..., &out);
+    return out;
+  }
   void check(mlg_error error) const {
     if (error) throw run_error("{}: {}", plugin_->description(), error);
   }
