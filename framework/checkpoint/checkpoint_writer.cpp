@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <mulligan/alternate_stack.hpp>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mulligan/alternate_stack.hpp>
 #include <stdexcept>
 #include <system_error>
 

@@ -10,8 +10,6 @@
 #include <mulligan/cpu_kernel.hpp>
 #include <mulligan/recorder.hpp>
 
-#include <type_traits>
-
 #pragma GCC visibility push(hidden)
 
 namespace mulligan::sdk {

@@ -2,10 +2,10 @@
 #include "framework/core/stop_request.h"
 
 #include <gtest/gtest.h>
-#include <mulligan/alternate_stack.hpp>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <mulligan/alternate_stack.hpp>
 
 #include <algorithm>
 #include <atomic>
