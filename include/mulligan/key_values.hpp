@@ -13,7 +13,7 @@ namespace mulligan::sdk::detail {
 
 // T: bool, an integer, float or double, std::string, std::vector<double>.
 template <typename T>
-constexpr mlg_key_type key_type() {
+constexpr mlg_key_type key_type_of() {
   if constexpr (std::same_as<T, bool>) return MLG_KEY_BOOL;
   if constexpr (std::integral<T> && !std::same_as<T, bool>) return MLG_KEY_INT;
   if constexpr (std::floating_point<T>) return MLG_KEY_FLOAT;
@@ -22,8 +22,8 @@ constexpr mlg_key_type key_type() {
 }
 
 template <typename T>
-void read(const mlg_config& config, const char* name, T& value) {
-  const mlg_setting setting = config.get(config.self, name, key_type<T>());
+void read_key(const mlg_config& config, const char* name, T& value) {
+  const mlg_setting setting = config.get(config.self, name, key_type_of<T>());
   if constexpr (std::integral<T>) {
     value = static_cast<T>(setting.integer);
   } else if constexpr (std::floating_point<T>) {

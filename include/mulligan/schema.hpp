@@ -20,7 +20,6 @@
 #include <initializer_list>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -97,7 +96,7 @@ class Key {
 template <typename Config, typename T>
 Key<Config> key(const char* name, T Config::*member, const char* help) {
   Key<Config> result;
-  result.row_ = {name, detail::key_type<T>(), nullptr, -HUGE_VAL, HUGE_VAL, nullptr, help};
+  result.row_ = {name, detail::key_type_of<T>(), nullptr, -HUGE_VAL, HUGE_VAL, nullptr, help};
   if constexpr (std::integral<T> && sizeof(T) < sizeof(std::int64_t) && !std::same_as<T, bool>) {
     // The range of the member's type, so that no value is truncated.
     result.row_.minimum = static_cast<double>(std::numeric_limits<T>::min());
@@ -105,7 +104,7 @@ Key<Config> key(const char* name, T Config::*member, const char* help) {
   }
   result.default_text_ = detail::toml(Config{}.*member);
   result.read_ = [name, member](const mlg_config& config, Config& out) {
-    detail::read(config, name, out.*member);
+    detail::read_key(config, name, out.*member);
   };
   return result;
 }

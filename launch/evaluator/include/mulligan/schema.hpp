@@ -25,8 +25,8 @@ struct Key {
 
 template <typename Config, typename T>
 Key<Config> key(const char* name, T Config::*member, const char*) {
-  return {{name, detail::key_type<T>()},
-          [=](const mlg_config& config, Config& out) { detail::read(config, name, out.*member); }};
+  return {{name, detail::key_type_of<T>()},
+          [=](const mlg_config& config, Config& out) { detail::read_key(config, name, out.*member); }};
 }
 
 template <typename Config>
