@@ -1,8 +1,9 @@
 #include "launch/start_process.h"
 
+#include <mulligan/alternate_stack.hpp>
+
 #include <cstdio>
 
-#include "framework/core/alternate_stack.h"
 #include "framework/core/exhaustion.h"
 #include "framework/core/standard_streams.h"
 #include "framework/core/stop_request.h"
@@ -18,7 +19,7 @@ int run_process(const std::function<ExitCode()>& work) {
     return static_cast<int>(error.code());
   }
   report_exhaustion();
-  install_alternate_stack();
+  sdk::install_alternate_stack();
   return static_cast<int>(work());
 }
 

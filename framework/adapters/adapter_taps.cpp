@@ -52,10 +52,7 @@ class TapRecorder final : public PluginRecorder {
     if (graph_) return *graph_;
     throw run_error("{}: the recording is over; a plugin may record only while it is asked to", name_);
   }
-  Value state(const char*, const TensorType&) override {
-    throw run_error("{}: a test-time-training plugin keeps nothing but its declared adapters", name_);
-  }
-  void survives_warmup(mlg_value) override {
+  Value state(const char*, const TensorType&, bool) override {
     throw run_error("{}: a test-time-training plugin keeps nothing but its declared adapters", name_);
   }
   void check_view(Value value, std::int64_t offset, const TensorType& type) override {

@@ -12,6 +12,7 @@
 #include "framework/core/directory_lock.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
+#include "framework/core/mapped_file.h"
 #include "framework/core/sha256.h"
 #include "framework/model/elements/stages.h"
 #include "framework/plugin/quantizer.h"
@@ -283,8 +284,7 @@ void require_own_weights(const fs::path& weights, const fs::path& run) {
 }  // namespace
 
 bool is_artifact(const fs::path& path) {
-  if (!fs::exists(path)) return false;
-  return read_file_start(path, artifact_magic.size()) == artifact_magic;
+  return fs::exists(path) && MappedFile(path).text().starts_with(artifact_magic);
 }
 
 MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::path& weights,

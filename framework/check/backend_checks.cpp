@@ -10,7 +10,7 @@ namespace mulligan {
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list) {
   Backend backend(plugin, config);
   list.add("describes its device", [&] {
-    return backend.info().description.empty() ? std::string("its description is empty") : std::string();
+    return *backend.info().description ? std::string() : std::string("its description is empty");
   });
   list.add("memory is aligned to 256 bytes and zero", [&] {
     for (const std::size_t bytes : {1u, 1000u, 100000u}) {

@@ -42,8 +42,7 @@ Graph LossProbe::record(const Loss& loss, const LossShape& shape, LossPasses pas
   forward.targets = graph.external("targets", per_token.as(MLG_I32)).id;
   forward.token_loss = graph.external("token_loss", per_token).id;
   forward.softcap = loss.fuses_softcap() ? shape.softcap : 0;
-  mlg_loss_hidden hidden{};
-  if (reads_hidden_) hidden.hidden = graph.external("hidden", hidden_type).id;
+  if (reads_hidden_) forward.hidden = graph.external("hidden", hidden_type).id;
   backward.upstream = graph.external("upstream", per_token).id;
   backward.logits_gradient = in_place_ ? forward.logits : graph.external("logits_gradient", logits).id;
   GraphRecorder recorder(graph, "loss");
@@ -51,9 +50,9 @@ Graph LossProbe::record(const Loss& loss, const LossShape& shape, LossPasses pas
     loss.record_forward_backward(*recorder.table(), backward);
     return graph;
   }
-  loss.record_forward(*recorder.table(), forward, hidden);
-  if (reads_hidden_) hidden.gradient = graph.external("hidden_gradient", hidden_type).id;
-  loss.record_backward(*recorder.table(), backward, hidden);
+  loss.record_forward(*recorder.table(), forward);
+  if (reads_hidden_) backward.hidden_gradient = graph.external("hidden_gradient", hidden_type).id;
+  loss.record_backward(*recorder.table(), backward);
   states_ = recorder.states();
   return graph;
 }

@@ -93,7 +93,7 @@ class Descent {
       const mlg_value average = graph.external("average", type).id, copy = graph.external("copy", type).id;
       const mlg_update update{graph.external("scale", TensorType(MLG_F32, {1})).id, &average, average_decay,
                               &copy};
-      optimizer_.record_update(*recorder.table(), std::span(&parameter, 1), scalars.id, update);
+      optimizer_.record(*recorder.table(), std::span(&parameter, 1), scalars.id, &update);
     } else {
       optimizer_.record(*recorder.table(), std::span(&parameter, 1), scalars.id);
     }
@@ -182,7 +182,7 @@ std::string evaluation_problem(Backend& backend, const Optimizer& optimizer, con
   return problem;
 }
 
-// record_update() against record() of gradients that were scaled before, and averages and copies made here.
+// record() with an update against record() of gradients that were scaled before, and averages and copies made here.
 std::string fused_problem(Backend& backend, const Optimizer& optimizer, const TensorType& type) {
   constexpr float scale = 0.5f;  // exact
   Descent plain(backend, optimizer, type), fused(backend, optimizer, type, true);
@@ -196,14 +196,14 @@ std::string fused_problem(Backend& backend, const Optimizer& optimizer, const Te
     fused.step_along(gradient, step, scale);
     const std::vector<float> masters = fused.masters();
     std::string problem = first_distance("the masters", plain.masters(), masters, 1e-5);
-    if (!problem.empty()) return problem + ", by record() and by record_update()";
+    if (!problem.empty()) return problem + ", without and with an update";
     for (std::size_t i = 0; i < count; ++i) {
       average[i] = static_cast<float>(Descent::average_decay * static_cast<double>(average[i]) +
                                       (1 - Descent::average_decay) * static_cast<double>(masters[i]));
     }
     problem = first_distance("the average", average, fused.memory().floats("average"), 1e-5);
     if (problem.empty()) problem = first_difference("the copy", masters, fused.memory().floats("copy"));
-    if (!problem.empty()) return problem + ", as they should be and as record_update() made them";
+    if (!problem.empty()) return problem + ", as they should be and as record() with an update made them";
   }
   return {};
 }

@@ -23,7 +23,7 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
   const PluginConfig config = configured(*plugin, overrides);
   CheckList list;
   list.add("loads; ABI, table and keys are sound", [] { return std::string(); });
-  const PluginHandle computing = host.load(PluginKind::backend, on.plugin);
+  const PluginHandle computing = host.load(MLG_BACKEND, on.plugin);
   const bool is_cpu = on.plugin == "cpu";
   const auto make_backend = [&](int threads) {
     std::vector<std::string> keys = on.overrides;
@@ -35,25 +35,25 @@ CheckList check_plugin(PluginHost& host, const PluginHandle& plugin, std::span<c
   const BackendMaker make{make_backend, is_cpu};
   const auto run = [&]() {
     switch (plugin->kind()) {
-      case PluginKind::backend:
+      case MLG_BACKEND:
         return check_backend(plugin, config, list);
-      case PluginKind::loss:
+      case MLG_LOSS:
         return check_loss(plugin, config, make, list);
-      case PluginKind::optimizer:
+      case MLG_OPTIMIZER:
         return check_optimizer(plugin, config, make, list);
-      case PluginKind::schedule:
+      case MLG_SCHEDULE:
         return check_schedule(plugin, config, list);
-      case PluginKind::ttt:
+      case MLG_TTT:
         return check_adapters(plugin, config, make, list);
-      case PluginKind::quantizer:
+      case MLG_QUANTIZER:
         return check_quantizer(plugin, config, list);
-      case PluginKind::communicator:
+      case MLG_COMMUNICATOR:
         return check_communicator(plugin, config, make, list);
-      case PluginKind::transform:
+      case MLG_TRANSFORM:
         return check_transform(plugin, config, list);
-      case PluginKind::ensemble:
+      case MLG_ENSEMBLE:
         return check_ensemble(plugin, config, list);
-      case PluginKind::wrapper:
+      case MLG_WRAPPER:
         return check_wrapper(plugin, config, make, list);
     }
   };

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <mulligan/alternate_stack.hpp>
 #include <stdexcept>
 #include <system_error>
 
-#include "framework/core/alternate_stack.h"
 #include "framework/core/error.h"
 
 namespace mulligan {
@@ -102,7 +102,7 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   const auto task = std::make_shared<decltype(write)>(std::move(write));
   try {
     writing_ = std::async(std::launch::async, [task] {
-      install_alternate_stack();
+      sdk::install_alternate_stack();
       yield_to_training();
       return (*task)();
     });

@@ -156,7 +156,7 @@ std::map<std::string, std::string> flat_settings(const LoadedConfig& loaded) {
 
 bool moves_score(std::string_view key, ScoreCommand command) {
   for (const char* idle : {"data.train", "data.prefetch", "data.exact_vocabulary", "backend.threads",
-                           "eval.save_seconds", "eval.batch_rows", "ttt.audit"}) {
+                           "eval.save_seconds", "ttt.audit"}) {
     if (key == idle) return false;
   }
   if (key == "train.compute_dtype" || key == "train.layercast") return true;

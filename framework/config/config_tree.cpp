@@ -54,12 +54,6 @@ ConfigNode ConfigNode::make_table(Origin origin) {
   return node;
 }
 
-ConfigNode ConfigNode::make_rows(Origin origin) {
-  ConfigNode node = make_table(std::move(origin));
-  node.kind = Kind::table_list;
-  return node;
-}
-
 const ConfigNode* ConfigNode::find(std::string_view name) const {
   const auto it = std::ranges::find(members, name, &ConfigMember::name);
   return it == members.end() ? nullptr : &it->node;

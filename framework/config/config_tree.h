@@ -25,7 +25,6 @@ struct ConfigNode {
 
   static ConfigNode make_leaf(ConfigValue value, Origin origin, std::string raw = {});
   static ConfigNode make_table(Origin origin);
-  static ConfigNode make_rows(Origin origin);
 
   bool is_leaf() const { return kind == Kind::leaf; }
   bool is_table() const { return kind == Kind::table; }

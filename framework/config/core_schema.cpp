@@ -319,11 +319,6 @@ void declare_keys(Schema<EvalConfig>& s) {
         "sequence_length tokens, so that this is part of what is scored; in sliding mode so many windows lie "
         "side by side, which changes a score by rounding at most")
       .range(1, 1 << 20);
-  s.key(
-       "batch_rows", &EvalConfig::batch_rows,
-       "most sequences per forward pass; changes no score: sequences run one after another today, since matmuls "
-       "of more rows may round differently")
-      .range(1, 1 << 20);
   s.key("drop_remainder", &EvalConfig::drop_remainder,
         "leave the last partial batch unscored, only to match figures of the record's script");
   s.key("tokens", &EvalConfig::tokens,

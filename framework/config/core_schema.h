@@ -44,8 +44,4 @@ void check_rules(const LoadedConfig& loaded);
 // before derived values are filled in; `core`: its keys with their origins.
 void check_family(const RunConfig& written, const Settings& core);
 
-// Throws config_error where a run with arena.track would train another model, read other data or in other batches, be
-// scored otherwise, or end otherwise than after train.steps. The files themselves: framework/run/training_data.h.
-void check_arena(const LoadedConfig& loaded);
-
 }  // namespace mulligan

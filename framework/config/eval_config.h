@@ -18,7 +18,6 @@ struct EvalConfig {
   int64_t sequence_length = 2048;  // tokens of a sequence or window; also the longest segment in rows mode
   int64_t stride = 64;             // sliding mode only: tokens between window starts, <= sequence_length
   int64_t packed_sequences = 16;
-  int64_t batch_rows = 1;       // rows per forward pass, at most: no score depends on it
   bool drop_remainder = false;  // leave out the last partial batch, to match figures of the record's script
   int64_t tokens = 0;
   int64_t shares = 0;

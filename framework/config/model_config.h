@@ -141,9 +141,4 @@ inline LayerOrderKind scored_order(const ModelConfig& model) {
   return model.loop.extra_passes > 0 ? LayerOrderKind::looped : LayerOrderKind::plain;
 }
 
-// Whether physical layer `layer` applies XSA.
-inline bool layer_has_xsa(const ModelConfig& model, int64_t layer) {
-  return layer >= model.layers - model.xsa_last_layers;
-}
-
 }  // namespace mulligan

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 
 namespace mulligan {
 namespace {
@@ -14,29 +15,22 @@ namespace {
   std::abort();
 }
 
-const ConfigValue& value_of(const void* self, const char* name, ValueType type) {
+mlg_setting get_setting(const void* self, const char* name, int32_t key_type) {
   const auto& settings = *static_cast<const Settings*>(self);
   const Setting* setting = settings.find(name);
+  const auto type = static_cast<ValueType>(key_type - MLG_KEY_BOOL);
   if (setting == nullptr || setting->value.type() != type) abort_on_bad_getter(settings, name, type);
-  return setting->value;
-}
-
-int32_t get_bool(const void* self, const char* name) {
-  return value_of(self, name, ValueType::boolean).boolean();
-}
-int64_t get_int(const void* self, const char* name) {
-  return value_of(self, name, ValueType::integer).integer();
-}
-double get_float(const void* self, const char* name) {
-  return value_of(self, name, ValueType::real).real();
-}
-const char* get_string(const void* self, const char* name) {
-  return value_of(self, name, ValueType::string).string().c_str();
-}
-uint32_t get_float_list(const void* self, const char* name, const double** values) {
-  const ConfigValue::Reals& list = value_of(self, name, ValueType::real_list).reals();
-  *values = list.data();
-  return static_cast<uint32_t>(list.size());
+  mlg_setting found{};
+  setting->value.visit([&]<typename T>([[maybe_unused]] const T& value) {
+    if constexpr (std::is_integral_v<T>) found.integer = value;
+    if constexpr (std::is_same_v<T, double>) found.number = value;
+    if constexpr (std::is_same_v<T, std::string>) found.text = value.c_str();
+    if constexpr (std::is_same_v<T, ConfigValue::Reals>) {
+      found.list = value.data();
+      found.count = static_cast<uint32_t>(value.size());
+    }
+  });
+  return found;
 }
 
 }  // namespace
@@ -44,6 +38,6 @@ uint32_t get_float_list(const void* self, const char* name, const double** value
 PluginConfig::PluginConfig(std::string plugin, Settings settings)
     : plugin_(std::move(plugin)),
       settings_(std::make_unique<Settings>(std::move(settings))),
-      view_{settings_.get(), get_bool, get_int, get_float, get_string, get_float_list} {}
+      view_{settings_.get(), get_setting} {}
 
 }  // namespace mulligan

@@ -9,7 +9,7 @@
 namespace mulligan {
 namespace {
 
-void check_heads(const ModelConfig& m, const Settings& s) {
+void check_model(const ModelConfig& m, const Settings& s) {
   config_error_if(m.family == ModelFamily::record && m.heads * m.head_width != m.width,
                   "{} is {}, but {} times {} is {}; choose a width that is heads * head_width.",
                   s.where("model.width"), m.width, s.where("model.heads"), s.where("model.head_width"),
@@ -31,9 +31,6 @@ void check_heads(const ModelConfig& m, const Settings& s) {
   config_error_if(m.rope.dims % 2 != 0 || m.rope.dims > m.head_width,
                   "{} is {}, but must be even and at most {} = {}.", s.where("model.rope.dims"), m.rope.dims,
                   s.where("model.head_width"), m.head_width);
-}
-
-void check_layers(const ModelConfig& m, const Settings& s) {
   config_error_if(
       m.loop.extra_passes > 0 && (m.loop.first > m.loop.last || m.loop.last >= m.layers),
       "the loop from {} = {} to {} = {} does not lie in the layers 0 to {} of {}; correct the range or set "
@@ -71,6 +68,10 @@ void check_train(const TrainConfig& t, const Settings& s) {
   config_error_if(t.reserve_seconds > 0.0 && t.reserve_seconds >= t.budget_seconds,
                   "{} is {}, but must be less than {} = {}.", s.where("train.reserve_seconds"),
                   t.reserve_seconds, s.where("train.budget_seconds"), t.budget_seconds);
+  config_error_if(
+      t.loss_reduction == LossReduction::sum && t.clip_norm > 0 && t.clip_order != ClipOrder::after_reduction,
+      "{} is \"sum\", but {} clips the mean of each rank or micro-batch; set train.clip_order = \"after_reduction\".",
+      s.where("train.loss_reduction"), s.where("train.clip_order"));
 }
 
 void check_fp8(const RunConfig& c, const Settings& s) {
@@ -149,15 +150,6 @@ void check_ema(const RunConfig& c, const Settings& s) {
   }
 }
 
-void check_reduction(const TrainConfig& t, const Settings& s) {
-  if (t.loss_reduction != LossReduction::sum || t.clip_norm == 0 ||
-      t.clip_order == ClipOrder::after_reduction)
-    return;
-  throw config_error(
-      "{} is \"sum\", but {} clips the mean of each rank or micro-batch; set train.clip_order = \"after_reduction\".",
-      s.where("train.loss_reduction"), s.where("train.clip_order"));
-}
-
 void check_noise(const RunConfig& c, const Settings& s) {
   config_error_if(c.noise.from_fraction >= c.noise.until_fraction, "{} is {}, but must be less than {} = {}.",
                   s.where("noise.from_fraction"), c.noise.from_fraction, s.where("noise.until_fraction"),
@@ -188,6 +180,13 @@ void check_eval(const EvalConfig& e, const Settings& s) {
   config_error_if(e.mode == EvalMode::sliding && e.stride > e.sequence_length,
                   "{} is {}, but a window has only {} = {} tokens, so some would never be scored.",
                   s.where("eval.stride"), e.stride, s.where("eval.sequence_length"), e.sequence_length);
+  config_error_if(e.shares > 0 && e.mode == EvalMode::sliding,
+                  "{} is {}, but {} is \"sliding\", and windows are not cut into shares; leave it out.",
+                  s.where("eval.shares"), e.shares, s.where("eval.mode"));
+  config_error_if(
+      e.shares > 0 && e.drop_remainder,
+      "{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
+      s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
 }
 
 // Checks the settings before scoring. The ledger counts the tokens of each result (run_ledger.h).
@@ -197,17 +196,6 @@ void check_strict(const RunConfig& c, const Settings& s) {
       "{} leaves validation tokens unscored, and under {} = \"strict\" a result is of the whole set; leave it "
       "out.",
       s.where(c.eval.drop_remainder ? "eval.drop_remainder" : "eval.tokens"), s.where("ledger.rules"));
-}
-
-void check_shares(const EvalConfig& e, const Settings& s) {
-  if (e.shares == 0) return;
-  config_error_if(e.mode == EvalMode::sliding,
-                  "{} is {}, but {} is \"sliding\", and windows are not cut into shares; leave it out.",
-                  s.where("eval.shares"), e.shares, s.where("eval.mode"));
-  config_error_if(
-      e.drop_remainder,
-      "{} is {}, but {} is on, which cuts the text by the number of ranks; leave one of them out.",
-      s.where("eval.shares"), e.shares, s.where("eval.drop_remainder"));
 }
 
 void check_parameters(const LoadedConfig& loaded) {
@@ -238,56 +226,6 @@ void check_parameters(const LoadedConfig& loaded) {
         loaded.rows.at("parameters")[i].at("optimizer").origin.text(), row.optimizer, fmt::join(names, ", "));
   }
 }
-
-}  // namespace
-
-void check_family(const RunConfig& written, const Settings& s) {
-  if (written.model.family == ModelFamily::record) return;
-  RunConfig record = written, own = written;
-  record.model.family = ModelFamily::record;
-  resolve_model_defaults(record.model);
-  resolve_model_defaults(own.model);
-  const auto& keys = schema_of<RunConfig>().keys();
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const std::string& name = keys[i].name;
-    if (!name.starts_with("model.") || name == "model.family" || name == "model.norm_eps") continue;
-    const Origin::Kind origin = s.at(name).origin.kind;
-    if (origin == Origin::Kind::defaulted || origin == Origin::Kind::derived) continue;
-    const auto& get = schema_of<RunConfig>().bindings()[i].get;
-    if (get(record) == get(own)) continue;
-    throw config_error(
-        "{}: the family \"{}\" has no such part; remove the key, or set model.family = \"record\".",
-        s.where(name), word_of(written.model.family));
-  }
-}
-
-void check_rules(const LoadedConfig& loaded) {
-  const RunConfig& c = loaded.config;
-  check_heads(c.model, loaded.core);
-  check_layers(c.model, loaded.core);
-  for (const ElementDeclaration& element : declared_elements()) {
-    if (element.check) element.check(c.model, loaded.core);
-  }
-  for (const ElementDeclaration& element : declared_elements()) {
-    if (element.check_run) element.check_run(c, loaded.core);
-  }
-  check_data(c, loaded);
-  check_train(c.train, loaded.core);
-  check_fp8(c, loaded.core);
-  check_stream(c, loaded.core);
-  check_joined(c, loaded.core);
-  check_reduction(c.train, loaded.core);
-  check_ema(c, loaded.core);
-  check_noise(c, loaded.core);
-  check_loss_scale(c.loss_scale, loaded.core);
-  check_eval(c.eval, loaded.core);
-  check_shares(c.eval, loaded.core);
-  check_strict(c, loaded.core);
-  check_parameters(loaded);
-  check_arena(loaded);
-}
-
-namespace {
 
 constexpr const char* way_out = "or leave out [arena] for a run outside of the benchmark";
 
@@ -362,8 +300,8 @@ void check_phases(const RunConfig& config) {
   }
 }
 
-}  // namespace
-
+// Refuses a run with arena.track that would train another model, read other data or in other batches, be scored otherwise, or
+// end otherwise than after train.steps. The files themselves: framework/run/training_data.h.
 void check_arena(const LoadedConfig& loaded) {
   const RunConfig& config = loaded.config;
   if (config.arena.track == ArenaTrack::none) return;
@@ -384,6 +322,49 @@ void check_arena(const LoadedConfig& loaded) {
       config.train.warmup.steps > 0 && config.train.warmup.keep_muon_momentum,
       "{} keeps what warm-up steps left, which are passes beyond one for each step of {}; turn it off, {}.",
       loaded.core.where("train.warmup.keep_muon_momentum"), track, way_out);
+}
+
+}  // namespace
+
+void check_family(const RunConfig& written, const Settings& s) {
+  if (written.model.family == ModelFamily::record) return;
+  RunConfig record = written, own = written;
+  record.model.family = ModelFamily::record;
+  resolve_model_defaults(record.model);
+  resolve_model_defaults(own.model);
+  const auto& keys = schema_of<RunConfig>().keys();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string& name = keys[i].name;
+    if (!name.starts_with("model.") || name == "model.family" || name == "model.norm_eps") continue;
+    const Origin::Kind origin = s.at(name).origin.kind;
+    if (origin == Origin::Kind::defaulted || origin == Origin::Kind::derived) continue;
+    const auto& get = schema_of<RunConfig>().bindings()[i].get;
+    if (get(record) == get(own)) continue;
+    throw config_error(
+        "{}: the family \"{}\" has no such part; remove the key, or set model.family = \"record\".",
+        s.where(name), word_of(written.model.family));
+  }
+}
+
+void check_rules(const LoadedConfig& loaded) {
+  const RunConfig& c = loaded.config;
+  check_model(c.model, loaded.core);
+  for (const ElementDeclaration& element : declared_elements()) {
+    if (element.check) element.check(c.model, loaded.core);
+    if (element.check_run) element.check_run(c, loaded.core);
+  }
+  check_data(c, loaded);
+  check_train(c.train, loaded.core);
+  check_fp8(c, loaded.core);
+  check_stream(c, loaded.core);
+  check_joined(c, loaded.core);
+  check_ema(c, loaded.core);
+  check_noise(c, loaded.core);
+  check_loss_scale(c.loss_scale, loaded.core);
+  check_eval(c.eval, loaded.core);
+  check_strict(c, loaded.core);
+  check_parameters(loaded);
+  check_arena(loaded);
 }
 
 }  // namespace mulligan

@@ -55,9 +55,10 @@ ConfigValue checked_value(const KeySpec& key, const std::string& name, const Con
     throw config_error("{}: '{}' is {}, but must be {}.", node.origin.text(), name, written(node),
                        allowed.empty() ? "finite" : allowed);
   };
-  if (value.type() == ValueType::integer) check_number(static_cast<double>(value.integer()));
-  if (value.type() == ValueType::real) check_number(value.real());
-  if (value.type() == ValueType::real_list) std::ranges::for_each(value.reals(), check_number);
+  if (value.type() == ValueType::integer) check_number(static_cast<double>(value.as<int64_t>()));
+  if (value.type() == ValueType::real) check_number(value.as<double>());
+  if (value.type() == ValueType::real_list)
+    std::ranges::for_each(value.as<ConfigValue::Reals>(), check_number);
   if (value.type() == ValueType::string && !key.choices.empty() &&
       std::ranges::find(key.choices, value.string()) == key.choices.end()) {
     throw config_error("{}: '{}' is {}, but must be one of: {}.", node.origin.text(), name, to_toml(value),

@@ -129,7 +129,8 @@ class TreeBuilder {
   ConfigNode array(const toml::array& source, std::string_view key, int level) const {
     const auto all = [&](auto test) { return std::ranges::all_of(source, test); };
     if (!source.empty() && all([](const toml::node& n) { return n.is_table(); })) {
-      ConfigNode node = ConfigNode::make_rows(origin(source));
+      ConfigNode node = ConfigNode::make_table(origin(source));
+      node.kind = ConfigNode::Kind::table_list;
       for (const toml::node& row : source) node.rows.push_back(table(*row.as_table(), level));
       return node;
     }
@@ -165,20 +166,18 @@ ConfigNode parse_one(std::string_view text, const std::string& file) {
 
 constexpr std::uint64_t kLargestConfiguration = std::uint64_t{16} << 20;
 
-std::string read_config_file(const std::string& path, const Origin* extended_at) {
+// `extended_at`: where `extends` names it; null: it is the first of its chain.
+ConfigNode parse_file(const std::string& path, const Origin* extended_at) {
   const std::string who = extended_at == nullptr ? std::string() : extended_at->text() + ": ";
   if (std::error_code ignored; !fs::is_regular_file(path, ignored)) {
     throw config_error("{}no configuration file '{}'; give the path of a TOML file.", who, path);
   }
+  std::string text;
   try {
-    return read_file(path, kLargestConfiguration);
+    text = read_file(path, kLargestConfiguration);
   } catch (const Error& error) {
     throw config_error("{}{}", who, error.what());
   }
-}
-
-ConfigNode parse_file(const std::string& path, const Origin* extended_at) {
-  const std::string text = read_config_file(path, extended_at);
   if (!is_configuration_of_a_run(path)) return parse_one(text, path);
   ConfigNode tree = parse_stored_toml(text, path);
   allow_audit_log(tree);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace mulligan {
 namespace {
 
@@ -59,7 +62,7 @@ bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted) {
   if (value.type() == type) {
     converted = value;
   } else if (type == ValueType::real && value.type() == ValueType::integer) {
-    converted = ConfigValue(static_cast<double>(value.integer()));
+    converted = ConfigValue(static_cast<double>(value.as<int64_t>()));
   } else if (type == ValueType::real_list && value == ConfigValue(ConfigValue::Strings{})) {
     converted = ConfigValue(ConfigValue::Reals{});
   } else if (type == ValueType::string_list && value == ConfigValue(ConfigValue::Reals{})) {
@@ -83,6 +86,25 @@ std::string Origin::text() const {
       return line > 0 ? fmt::format("{}:{}", file, line) : file;
   }
   return {};
+}
+
+const Setting* Settings::find(std::string_view name) const {
+  const auto it = std::ranges::find(all_, name, &Setting::name);
+  return it == all_.end() ? nullptr : &*it;
+}
+
+const Setting& Settings::at(std::string_view name) const {
+  const Setting* setting = find(name);
+  if (setting == nullptr) throw std::logic_error("undeclared configuration key: " + full_name(name));
+  return *setting;
+}
+
+std::string Settings::full_name(std::string_view name) const {
+  return table_.empty() ? std::string(name) : fmt::format("{}.{}", table_, name);
+}
+
+std::string Settings::where(std::string_view name) const {
+  return fmt::format("'{}' ({})", full_name(name), at(name).origin.text());
 }
 
 }  // namespace mulligan

@@ -34,12 +34,7 @@ class ConfigValue {
   const T& as() const {
     return std::get<T>(data_);
   }
-  bool boolean() const { return as<bool>(); }
-  int64_t integer() const { return as<int64_t>(); }
-  double real() const { return as<double>(); }
   const std::string& string() const { return as<std::string>(); }
-  const Reals& reals() const { return as<Reals>(); }
-  const Strings& strings() const { return as<Strings>(); }
   template <typename Visitor>
   auto visit(Visitor&& visitor) const {
     return std::visit(visitor, data_);

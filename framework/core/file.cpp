@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -42,13 +41,6 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t largest) 
   }
   bytes.resize(filled);
   return bytes;
-}
-
-std::string read_file_start(const std::filesystem::path& path, std::size_t bytes) {
-  const InputFile file(path);
-  std::string start(std::min<std::uint64_t>(bytes, file.size()), '\0');
-  file.read(0, std::as_writable_bytes(std::span(start)));
-  return start;
 }
 
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {

@@ -22,8 +22,6 @@ inline std::filesystem::path folder_of(const std::filesystem::path& file) {
 // Reads a whole regular file as bytes. Throws data_error naming the path and the reason: what the system
 // says, or that it is a folder, a pipe or a device (which may never end), or has more than `largest` bytes.
 std::string read_file(const std::filesystem::path& path, std::uint64_t largest = kLargestFile);
-// The first `bytes` bytes of a regular file, fewer when it is shorter. Throws as read_file does.
-std::string read_file_start(const std::filesystem::path& path, std::size_t bytes);
 
 // Writes `bytes` to a temporary name next to `path`, syncs it to the disk, and renames it into place;
 // creates missing parent folders. On failure the temporary file is removed, an existing `path` is

@@ -1,5 +1,6 @@
 #include "framework/core/parallel.h"
 
+#include <mulligan/alternate_stack.hpp>
 #include <mulligan/control_group.hpp>
 
 #include <algorithm>
@@ -9,8 +10,6 @@
 #include <system_error>
 #include <thread>
 #include <vector>
-
-#include "framework/core/alternate_stack.h"
 
 namespace mulligan {
 
@@ -23,7 +22,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       const std::size_t i = next.fetch_add(1);
       if (i >= count) return;
       try {
-        install_alternate_stack();
+        sdk::install_alternate_stack();
         body(i);
       } catch (...) {
         const std::lock_guard lock(mutex);

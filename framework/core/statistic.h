@@ -1,6 +1,7 @@
 // Mean and standard deviation of a sample.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -14,6 +15,17 @@ struct Statistic {
 };
 
 // Of one value or more.
-Statistic statistic_of(std::span<const double> values);
+inline Statistic statistic_of(std::span<const double> values) {
+  Statistic statistic;
+  statistic.n = values.size();
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) statistic.mean += value;
+  statistic.mean /= n;
+  if (values.size() == 1) return statistic;
+  double squares = 0;
+  for (const double value : values) squares += (value - statistic.mean) * (value - statistic.mean);
+  statistic.deviation = std::sqrt(squares / (n - 1));
+  return statistic;
+}
 
 }  // namespace mulligan

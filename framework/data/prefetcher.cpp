@@ -1,9 +1,9 @@
 #include "framework/data/prefetcher.h"
 
+#include <mulligan/alternate_stack.hpp>
+
 #include <algorithm>
 #include <utility>
-
-#include "framework/core/alternate_stack.h"
 
 namespace mulligan {
 
@@ -18,7 +18,7 @@ void Prefetcher::start() {
   ready_ = 0;
   failure_ = nullptr;
   thread_ = std::jthread([this](const std::stop_token& stop) {
-    install_alternate_stack();
+    sdk::install_alternate_stack();
     read_ahead(stop);
   });
 }

@@ -26,12 +26,11 @@ PluginRecorder::PluginRecorder(std::string name, const char* hint) : name_(std::
   table_.describe = [](void* self, mlg_value value, mlg_tensor* out) {
     return guarded(self, [&](PluginRecorder& r) { *out = r.graph().type(r.known(value)).to_c(); });
   };
-  table_.state = [](void* self, const char* name, const mlg_tensor* shape, mlg_value* out) {
-    return guarded(self,
-                   [&](PluginRecorder& r) { *out = r.made(r.state(name, TensorType::from_c(*shape))); });
-  };
-  table_.survives_warmup = [](void* self, mlg_value value) {
-    return guarded(self, [&](PluginRecorder& r) { r.survives_warmup(value); });
+  table_.state = [](void* self, const char* name, const mlg_tensor* shape, std::int32_t survives_warmup,
+                    mlg_value* out) {
+    return guarded(self, [&](PluginRecorder& r) {
+      *out = r.made(r.state(name, TensorType::from_c(*shape), survives_warmup != 0));
+    });
   };
   table_.scratch = [](void* self, const mlg_tensor* shape, mlg_value* out) {
     return guarded(self, [&](PluginRecorder& r) {
@@ -80,19 +79,12 @@ mlg_value PluginRecorder::made(Value value) {
 GraphRecorder::GraphRecorder(Graph& graph, std::string state_prefix, FusedKernels fused)
     : PluginRecorder(std::move(state_prefix)), graph_(graph), fused_(fused) {}
 
-Value GraphRecorder::state(const char* name, const TensorType& type) {
+Value GraphRecorder::state(const char* name, const TensorType& type, bool survives_warmup) {
   states_.push_back(fmt::format("{}/{}", name_, name));
   const Value state = graph_.external(states_.back(), type);
   state_values_[state.id] = states_.back();
+  if (survives_warmup) surviving_.insert(states_.back());
   return state;
-}
-
-void GraphRecorder::survives_warmup(mlg_value value) {
-  const auto state = state_values_.find(value);
-  if (state == state_values_.end()) {
-    throw run_error("{}: value {} is not a state, so it cannot survive warm-up", name_, value);
-  }
-  surviving_.insert(state->second);
 }
 
 const std::vector<std::string>& GraphRecorder::states() const {
@@ -187,7 +179,7 @@ bool can_fuse_update(const FusedKernels& fused, const Optimizer& optimizer, cons
   }
   GraphRecorder recorder(trial, "state");
   try {
-    optimizer.record_update(*recorder.table(), {&row, 1}, scalars.id, update);
+    optimizer.record(*recorder.table(), {&row, 1}, scalars.id, &update);
   } catch (const Error&) {
     return false;
   }

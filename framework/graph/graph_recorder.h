@@ -33,8 +33,7 @@ class PluginRecorder {
   virtual ~PluginRecorder() = default;
   // All throw run_error for what the plugin may not do.
   virtual Graph& graph() = 0;
-  virtual Value state(const char* name, const TensorType& type) = 0;
-  virtual void survives_warmup(mlg_value value) = 0;
+  virtual Value state(const char* name, const TensorType& type, bool survives_warmup) = 0;
   virtual void check_view(Value, std::int64_t, const TensorType&) {}
   virtual void record(Call call) = 0;
 
@@ -69,8 +68,7 @@ class GraphRecorder final : public PluginRecorder {
 
  private:
   Graph& graph() override { return graph_; }
-  Value state(const char* name, const TensorType& type) override;
-  void survives_warmup(mlg_value value) override;
+  Value state(const char* name, const TensorType& type, bool survives_warmup) override;
   void record(Call call) override;
   bool is_copy(const Call& call) const;         // a copy that matmuls can be merged with
   bool adds_to_copy(const Call& matmul) const;  // to a part of the held-back copy, as the first call to do so

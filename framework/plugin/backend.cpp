@@ -35,28 +35,22 @@ void PreparedCall::bind(void* const* addresses, void* workspace) {
   backend.call(backend.table().bind, handle(), addresses, workspace);
 }
 
-Backend::Info Backend::info() const {
-  mlg_device_info info{};
-  call(table().info, &info);
-  return {info.description ? info.description : "", info.memory_bytes, info.threads, info.computes != 0};
+mlg_device_info Backend::info() const {
+  auto info = result<mlg_device_info>(table().info);
+  if (!info.description) info.description = "";
+  return info;
 }
 
 mlg_queue Backend::queue() const {
-  mlg_queue queue{MLG_QUEUE_NONE, nullptr, nullptr};
-  if (table().queue) call(table().queue, &queue);
-  return queue;
+  return result<mlg_queue>(table().queue);
 }
 
 mlg_work Backend::work(void* handle) const {
-  if (!table().work) throw run_error("{} does not say what its calls launch.", description());
-  mlg_work work{};
-  call(table().work, handle, &work);
-  return work;
+  return result<mlg_work>(table().work, handle);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
   std::vector<std::pair<std::string, std::uint64_t>> all;
-  if (!table().made) return all;
   std::uint64_t count = 0;
   for (std::uint32_t i = 0; const char* what = table().made(instance(), i, &count); ++i)
     all.emplace_back(what, count);
@@ -65,8 +59,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Backend::made() const {
 
 DeviceBuffer Backend::allocate(std::size_t bytes) {
   if (bytes == 0) return {};
-  void* address = nullptr;
-  call(table().allocate, bytes, &address);
+  auto* const address = result<void*>(table().allocate, bytes);
   allocated_bytes_ += bytes;
   peak_allocated_bytes_ = std::max(peak_allocated_bytes_, allocated_bytes_);
   return {*this, address, bytes};
@@ -105,11 +98,8 @@ void Backend::replace_known_kernels() {
   for (Replacement& replacement : replacements_) {
     for (std::uint32_t i = 0; const mlg_kernel* known = kernel_at(i); ++i) {
       if (replacement.done || replacement.name != known->name) continue;
-      const mlg_error error =
-          table().replace_kernel
-              ? table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str())
-              : "it takes no compiled kernels";
-      if (error) {
+      if (mlg_error error =
+              table().replace_kernel(instance(), replacement.name.c_str(), replacement.file.c_str())) {
         throw config_error("{}: {} refuses this file in place of {}: {}", replacement.where,
                            plugin().description(), replacement.name, error);
       }
@@ -134,10 +124,10 @@ void Backend::run(std::span<void* const> handles) {
   const mlg_error error = table().run(instance(), handles.data(), static_cast<std::uint32_t>(handles.size()));
   if (!error) return;
   const mlg_running failed = std::exchange(*plugin_running(), {});
-  if (!failed.kernel) throw run_error("{}: {}", description(), error);
+  if (!failed.kernel) throw run_error("{}: {}", plugin().description(), error);
   const char* owner = kernel_owner(failed.kernel);
   throw KernelFailure(failed.call, fmt::format("kernel '{}' of {} failed: {}", failed.kernel,
-                                               owner ? owner : description(), error));
+                                               owner ? owner : plugin().description(), error));
 }
 
 }  // namespace mulligan

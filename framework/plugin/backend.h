@@ -93,13 +93,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   // The backend starts with the kernels that its own plugin brings.
   using PluginInstance::PluginInstance;
 
-  struct Info {
-    std::string description;
-    std::uint64_t memory_bytes = 0;  // 0: unknown
-    int threads = 0;                 // 0: not applicable
-    bool computes = true;            // false: a recording backend, whose memory holds no results
-  };
-  Info info() const;
+  // Its description is not null.
+  mlg_device_info info() const;
 
   // Bytes of all live buffers of allocate(), and their maximum so far. Memory that the plugin allocates for itself (libraries,
   // page-locked staging, a driver's context) is not included.
@@ -151,13 +146,8 @@ class Backend : public PluginInstance<mlg_backend_table> {
   void synchronize() { call(table().synchronize); }
   // Notes the present place in the order of the work under `slot`, below MLG_MARKS; await() waits until the
   // work up to there has ended. A backend without marks waits for all of it.
-  void mark(std::uint32_t slot) {
-    if (table().mark && table().await) call(table().mark, slot);
-  }
-  void await(std::uint32_t slot) {
-    if (!table().mark || !table().await) return synchronize();
-    call(table().await, slot);
-  }
+  void mark(std::uint32_t slot) { call(table().mark, slot); }
+  void await(std::uint32_t slot) { call(table().await, slot); }
   // The work that the next run of a prepared and bound call would enqueue, by its handle. Throws run_error if the backend does
   // not know it.
   mlg_work work(void* handle) const;
@@ -169,11 +159,7 @@ class Backend : public PluginInstance<mlg_backend_table> {
   mlg_queue queue() const;
   // Whether the backend promises that a repeated run gives the same bits, with its present kernels.
   bool repeats() const { return promises() >= MLG_DETERMINISM_RUN; }
-  // Its promise; MLG_DETERMINISM_NONE if it gives none.
-  mlg_determinism promises() const {
-    return table().determinism ? static_cast<mlg_determinism>(table().determinism(instance()))
-                               : MLG_DETERMINISM_NONE;
-  }
+  mlg_determinism promises() const { return static_cast<mlg_determinism>(table().determinism(instance())); }
 
  private:
   friend class DeviceBuffer;

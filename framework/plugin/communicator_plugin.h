@@ -12,7 +12,7 @@
 namespace mulligan {
 
 // If a function fails, it throws run_error with the plugin's own sentence. One thread at a time may call, except for
-// completed(), begun() and abort().
+// poll() and abort().
 class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
  public:
   using PluginInstance::PluginInstance;
@@ -28,29 +28,24 @@ class CommunicatorPlugin : public PluginInstance<mlg_communicator_table> {
   };
   using Prepared = std::unique_ptr<void, Release>;
   Prepared prepare(std::span<const mlg_collective> list) {
-    void* handle = nullptr;
-    call(table().prepare, list.data(), static_cast<std::uint32_t>(list.size()), &handle);
-    return Prepared(handle, Release{this});
+    const auto count = static_cast<std::uint32_t>(list.size());
+    return Prepared(result<void*>(table().prepare, list.data(), count), Release{this});
   }
   // Returns the ticket, which join() waits for: 1 for the first.
   std::uint64_t submit(const Prepared& prepared) {
-    std::uint64_t ticket = 0;
-    call(table().submit, prepared.get(), &ticket);
-    return ticket;
+    return result<std::uint64_t>(table().submit, prepared.get());
   }
   void join(std::uint64_t ticket) { call(table().join, ticket); }
 
-  // Any thread. The number of finished tickets. Throws if the communicator has failed.
-  std::uint64_t completed() const {
-    std::uint64_t completed = 0;
-    check(table().poll(instance(), &completed));
-    return completed;
-  }
-  // Any thread. The number of tickets that the backend's work has reached; UINT64_MAX if the plugin does not report it.
-  std::uint64_t begun() const {
-    std::uint64_t begun = UINT64_MAX;
-    if (table().begun) check(table().begun(instance(), &begun));
-    return begun;
+  // Numbers of finished tickets, and of those that the backend's work has reached; UINT64_MAX: the plugin does not report it.
+  struct Tickets {
+    std::uint64_t completed = 0, begun = UINT64_MAX;
+  };
+  // Any thread. Throws if the communicator has failed.
+  Tickets poll() const {
+    Tickets tickets;
+    check(table().poll(instance(), &tickets.completed, &tickets.begun));
+    return tickets;
   }
   // Any thread: pending and later calls fail soon.
   void abort() { table().abort(instance()); }

@@ -16,9 +16,7 @@ class Ensemble : public PluginInstance<mlg_ensemble_table> {
 
   // Bytes that one member's weight would need.
   double stored_bytes(std::int64_t rows, std::int64_t columns) const {
-    double bytes = 0;
-    call(table().stored_bytes, rows, columns, &bytes);
-    return bytes;
+    return result<double>(table().stored_bytes, rows, columns);
   }
 };
 

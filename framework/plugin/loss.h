@@ -17,17 +17,15 @@ class Loss : public PluginInstance<mlg_loss_table> {
   // Whether token_loss is a cross entropy in nats, possibly with a further term.
   bool is_cross_entropy() const { return table().value == MLG_LOSS_CROSS_ENTROPY; }
 
-  // Whether the loss reads the model's final hidden state. No other looks at `hidden` below.
+  // Whether the loss reads the model's final hidden state, and `hidden` and `hidden_gradient` below are given.
   bool reads_hidden() const { return table().reads_hidden != 0; }
 
   // Fills forward.saved.
-  void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward,
-                      const mlg_loss_hidden& hidden = {}) const {
-    call(table().record_forward, &recorder, &forward, reads_hidden() ? &hidden : nullptr);
+  void record_forward(const mlg_recorder& recorder, mlg_loss_forward& forward) const {
+    call(table().record_forward, &recorder, &forward);
   }
-  void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward,
-                       const mlg_loss_hidden& hidden = {}) const {
-    call(table().record_backward, &recorder, &backward, reads_hidden() ? &hidden : nullptr);
+  void record_backward(const mlg_recorder& recorder, const mlg_loss_backward& backward) const {
+    call(table().record_backward, &recorder, &backward);
   }
 
   // Whether forward and backward can be recorded together: record_forward_backward(), with `both` as for backward.

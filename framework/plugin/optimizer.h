@@ -17,25 +17,19 @@ inline mlg_step plain_step(std::int64_t step, double lr) {
 
 class Optimizer : public PluginInstance<mlg_optimizer_table> {
  public:
-  Optimizer(PluginHandle plugin, const PluginConfig& config)
-      : PluginInstance(std::move(plugin), config), scalar_count_(table().scalar_count(instance())) {}
+  using PluginInstance::PluginInstance;
 
   // How many f32 numbers scalars() supplies.
-  std::uint32_t scalar_count() const { return scalar_count_; }
+  std::uint32_t scalar_count() const { return table().scalar_count(instance()); }
 
-  // Records one update of all parameters; `scalars` is an f32 [scalar_count] value, 0 when scalar_count is 0.
-  void record(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
-              mlg_value scalars) const {
-    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
-         scalars);
-  }
-
-  // Whether an update can scale gradients and keep averages and copies in its own pass: record_update().
-  bool has_fused_update() const { return table().record_update != nullptr; }
-  void record_update(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters,
-                     mlg_value scalars, const mlg_update& update) const {
-    call(table().record_update, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()),
-         scalars, &update);
+  // Whether an update can scale gradients and keep averages and copies in its own pass: `update` of record().
+  bool has_fused_update() const { return table().fused_update == 1; }
+  // Records one update of all parameters; `scalars` is an f32 [scalar_count] value, 0 when scalar_count is 0. `update` null: no
+  // further work.
+  void record(const mlg_recorder& recorder, std::span<const mlg_parameter> parameters, mlg_value scalars,
+              const mlg_update* update = nullptr) const {
+    call(table().record, &recorder, parameters.data(), static_cast<std::uint32_t>(parameters.size()), scalars,
+         update);
   }
   // Whether parameters of equal treatment may be passed as one flat tensor.
   bool is_elementwise() const { return table().elementwise == 1; }
@@ -54,9 +48,6 @@ class Optimizer : public PluginInstance<mlg_optimizer_table> {
     call(table().record_evaluation, &recorder, parameters.data(),
          static_cast<std::uint32_t>(parameters.size()), evaluation.data());
   }
-
- private:
-  std::uint32_t scalar_count_;
 };
 
 }  // namespace mulligan

@@ -7,12 +7,11 @@
 
 namespace mulligan {
 
-std::string_view kind_word(PluginKind kind) {
+std::string_view kind_word(std::uint32_t kind) {
   constexpr std::array<std::string_view, 11> words = {"unknown",   "backend",  "loss",      "optimizer",
                                                       "schedule",  "ttt",      "quantizer", "communicator",
                                                       "transform", "ensemble", "wrapper"};
-  const auto number = static_cast<std::size_t>(kind);
-  return words[number < words.size() ? number : 0];
+  return words[kind < words.size() ? kind : 0];
 }
 
 Plugin::Plugin(const mlg_plugin_header* header, std::filesystem::path path, std::string sha256)

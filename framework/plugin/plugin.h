@@ -16,21 +16,8 @@
 
 namespace mulligan {
 
-enum class PluginKind : std::uint32_t {
-  backend = MLG_BACKEND,
-  loss = MLG_LOSS,
-  optimizer = MLG_OPTIMIZER,
-  schedule = MLG_SCHEDULE,
-  ttt = MLG_TTT,
-  quantizer = MLG_QUANTIZER,
-  communicator = MLG_COMMUNICATOR,
-  transform = MLG_TRANSFORM,
-  ensemble = MLG_ENSEMBLE,
-  wrapper = MLG_WRAPPER,
-};
-
-// "optimizer", ...: the kind's name in messages and listings.
-std::string_view kind_word(PluginKind kind);
+// "optimizer", ...: an mlg_kind in messages and listings; "unknown" for other numbers.
+std::string_view kind_word(std::uint32_t kind);
 
 // Immutable. The library stays loaded until the process ends, so its pointers stay valid.
 class Plugin {
@@ -38,7 +25,7 @@ class Plugin {
   // `header` has passed every check of PluginHost; PluginHost makes these objects.
   Plugin(const mlg_plugin_header* header, std::filesystem::path path, std::string sha256);
 
-  PluginKind kind() const { return static_cast<PluginKind>(header_->kind); }
+  mlg_kind kind() const { return static_cast<mlg_kind>(header_->kind); }
   std::string name() const { return header_->name; }
   std::string version() const { return header_->version; }
   std::string summary() const { return header_->summary; }

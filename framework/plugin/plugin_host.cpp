@@ -33,11 +33,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view file_prefix = "mulligan_", file_suffix = ".so";
 
-// "an optimizer", "a loss".
-std::string with_article(PluginKind kind) {
-  return fmt::format("{} {}", kind == PluginKind::optimizer ? "an" : "a", kind_word(kind));
-}
-
 fs::path resolved(const fs::path& path) {
   std::error_code failed;
   fs::path result = fs::canonical(path, failed);
@@ -105,7 +100,7 @@ const TableShape& shape_of(std::uint32_t kind) {
   static const TableShape shapes[] = {
       shape<mlg_backend_table>(
           "create destroy info allocate free upload download copy zero add_kernels kernel_at prepare bind run release "
-          "synchronize"),
+          "synchronize determinism replace_kernel queue work mark await made"),
       shape<mlg_loss_table>("create destroy record_forward record_backward"),
       shape<mlg_optimizer_table>("create destroy scalar_count record scalars"),
       shape<mlg_schedule_table>("create destroy rate"),
@@ -136,7 +131,7 @@ std::string table_problem(const mlg_plugin_header* table) {
         "was built for plugin ABI {}.{}, but this program has ABI {}.{}; rebuild it with this program's SDK",
         table->abi_major, table->abi_minor, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
-  if (kind_word(static_cast<PluginKind>(table->kind)) == "unknown") {
+  if (kind_word(table->kind) == "unknown") {
     return fmt::format("says kind {} in its table, which is none; export it with the macro of its kind",
                        table->kind);
   }
@@ -241,7 +236,7 @@ std::vector<fs::path> PluginHost::find(const std::string& name, std::string_view
       places.empty() ? " no place at all" : places, name);
 }
 
-fs::path PluginHost::find_one(PluginKind kind, const std::string& name) const {
+fs::path PluginHost::find_one(mlg_kind kind, const std::string& name) const {
   for (const PluginHandle& plugin : loaded_) {
     if (plugin->kind() == kind && plugin->name() == name) return plugin->path();
   }
@@ -257,7 +252,7 @@ fs::path PluginHost::find_one(PluginKind kind, const std::string& name) const {
   return resolved(found.front());
 }
 
-fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
+fs::path PluginHost::locate(mlg_kind kind, const std::string& name) const {
   try {
     return find_one(kind, name);
   } catch (const Error&) {
@@ -265,16 +260,14 @@ fs::path PluginHost::locate(PluginKind kind, const std::string& name) const {
   }
 }
 
-PluginHandle PluginHost::load(PluginKind kind, const std::string& name, const fs::path& path) {
+PluginHandle PluginHost::load(mlg_kind kind, const std::string& name, const fs::path& path) {
   const fs::path file = path.empty() ? find_one(kind, name) : path;
   const PluginHandle plugin = load_file(file);
-  config_error_if(plugin->kind() != kind,
-                  "the plugin file '{}' holds {} ('{}'), but {} is wanted here; give another path.",
-                  file.string(), with_article(plugin->kind()), plugin->name(), with_article(kind));
   config_error_if(
-      !name.empty() && plugin->name() != name,
-      "the plugin file '{}' holds the {} '{}', but plugin = \"{}\" is wanted here; correct one of the two.",
-      file.string(), kind_word(kind), plugin->name(), name);
+      plugin->kind() != kind || (!name.empty() && plugin->name() != name),
+      "the plugin file '{}' holds the {} '{}', but the {}{} is needed here; correct the name or the path.",
+      file.string(), kind_word(plugin->kind()), plugin->name(), kind_word(kind),
+      name.empty() ? "" : " '" + name + "'");
   return plugin;
 }
 

@@ -44,12 +44,12 @@ class PluginHost {
   // The plugin of that kind and name, loaded at the first call. With `path` (a library file) nothing is searched; `name` may
   // then be empty, otherwise it must be the library's. Without `path` all places are searched for mulligan_NAME.so. Two
   // different files of that name are refused; equal copies do not count as different.
-  PluginHandle load(PluginKind kind, const std::string& name, const std::filesystem::path& path = {});
+  PluginHandle load(mlg_kind kind, const std::string& name, const std::filesystem::path& path = {});
   // The plugin of a library file, of whatever kind.
   PluginHandle load_file(const std::filesystem::path& path);
 
   // The library that load(kind, name) would load, with links resolved; empty: none is found. Loads nothing.
-  std::filesystem::path locate(PluginKind kind, const std::string& name) const;
+  std::filesystem::path locate(mlg_kind kind, const std::string& name) const;
   // The files of that name in all places, in order. If there is none, throws config_error with the nearest name; `what` is
   // its kind in the message ("loss plugin").
   std::vector<std::filesystem::path> find(const std::string& name, std::string_view what = "plugin") const;
@@ -61,7 +61,7 @@ class PluginHost {
   std::vector<PluginPlace> search() const;
 
  private:
-  std::filesystem::path find_one(PluginKind kind, const std::string& name) const;
+  std::filesystem::path find_one(mlg_kind kind, const std::string& name) const;
 
   std::vector<PluginPlace> places_;
   std::vector<PluginHandle> loaded_;

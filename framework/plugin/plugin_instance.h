@@ -27,12 +27,9 @@ class PluginInstance {
   // Precondition: `plugin` is of Table's kind and `config` was resolved against its keys. If the plugin's constructor refuses,
   // throws config_error with the plugin's own sentence.
   PluginInstance(PluginHandle plugin, const PluginConfig& config)
-      : plugin_(std::move(plugin)),
-        table_(plugin_->table<Table>()),
-        description_(plugin_->description()),
-        section_(config.section()) {
+      : plugin_(std::move(plugin)), table_(plugin_->table<Table>()), section_(config.section()) {
     if (mlg_error error = table_.create(plugin_host_services(), config.view(), &instance_)) {
-      throw config_error("[{}]: {} could not be set up: {}", section_, description_, error);
+      throw config_error("[{}]: {} could not be set up: {}", section_, plugin_->description(), error);
     }
   }
   ~PluginInstance() { table_.destroy(instance_); }
@@ -50,17 +47,23 @@ class PluginInstance {
   void call(mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
     check(member(instance_, arguments...));
   }
-  void check(mlg_error error) const {
-    if (error) throw run_error("{}: {}", description_, error);
+  // The same for a member that writes its result through its last argument.
+  template <typename Result, typename... Parameters, typename... Arguments>
+  Result result(mlg_error (*member)(void*, Parameters...), Arguments... arguments) const {
+    Result out{};
+    call(member, arguments..., &out);
+    return out;
   }
-  const char* description() const { return description_.c_str(); }
+  void check(mlg_error error) const {
+    if (error) throw run_error("{}: {}", plugin_->description(), error);
+  }
   const Table& table() const { return table_; }
   void* instance() const { return instance_; }
 
  private:
   PluginHandle plugin_;
   Table table_;
-  std::string description_, section_;
+  std::string section_;
   void* instance_ = nullptr;
 };
 

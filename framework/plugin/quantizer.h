@@ -31,10 +31,8 @@ class Quantizer : public PluginInstance<mlg_quantizer_table> {
   }
   // An upper bound, from shapes alone, of the bytes that both add to the artifact; 0 without stages.
   double extra_bytes(std::span<const mlg_quantize_tensor> tensors) const {
-    double bytes = 0;
-    if (chooses())
-      call(table().extra_bytes, tensors.data(), static_cast<std::int64_t>(tensors.size()), &bytes);
-    return bytes;
+    if (!chooses()) return 0;
+    return result<double>(table().extra_bytes, tensors.data(), static_cast<std::int64_t>(tensors.size()));
   }
 };
 

@@ -65,14 +65,9 @@ class TttPlugin : public PluginInstance<mlg_ttt_table> {
     }
   }
 
-  mlg_base_update base_update() const {
-    mlg_base_update numbers{};
-    call(table().base_update, &numbers);
-    return numbers;
-  }
+  mlg_base_update base_update() const { return result<mlg_base_update>(table().base_update); }
   double base_rate(std::int64_t index, std::int64_t count) const {
-    double lr = 0;
-    call(table().base_rate, index, count, &lr);
+    const auto lr = result<double>(table().base_rate, index, count);
     if (!std::isfinite(lr) || lr < 0) {
       throw config_error(
           "[{}]: {} gives the learning rate {} for chunk {} of {}, but it must be finite and not negative; "

@@ -11,11 +11,10 @@ namespace mulligan {
 
 class Wrapper : public PluginInstance<mlg_wrapper_table> {
  public:
-  Wrapper(PluginHandle plugin, const PluginConfig& config)
-      : PluginInstance(std::move(plugin), config), scalar_count_(table().scalar_count(instance())) {}
+  using PluginInstance::PluginInstance;
 
   // How many f32 numbers scalars() supplies.
-  std::uint32_t scalar_count() const { return scalar_count_; }
+  std::uint32_t scalar_count() const { return table().scalar_count(instance()); }
 
   // Records the work that follows an update of all parameters. `scalars` is an f32 [scalar_count] value, 0 if there are none.
   void record(const mlg_recorder& recorder, std::span<const mlg_wrapped_parameter> parameters,
@@ -28,9 +27,6 @@ class Wrapper : public PluginInstance<mlg_wrapper_table> {
   void scalars(const mlg_wrapper_step& coming, std::span<float> values) const {
     call(table().scalars, &coming, values.data());
   }
-
- private:
-  std::uint32_t scalar_count_;
 };
 
 }  // namespace mulligan

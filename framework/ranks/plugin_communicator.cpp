@@ -210,8 +210,8 @@ class PluginCommunicator final : public Communicator {
   // The channel's thread counts too, which is no call of this rank's.
   TransferCount counted() const {
     try {
-      const std::uint64_t completed = connection_.plugin->completed();
-      return {std::min<std::uint64_t>(connection_.submitted, connection_.plugin->begun()), completed};
+      const auto [completed, begun] = connection_.plugin->poll();
+      return {std::min<std::uint64_t>(connection_.submitted, begun), completed};
     } catch (const Error& error) {
       throw TransferFailure(error);
     }

@@ -19,7 +19,7 @@ DeviceMemory memory_of(const TensorStore& store, const std::vector<Program*>& pr
 
 void require_memory(const DeviceMemory& memory, const Backend& backend, std::string_view what,
                     std::string_view remedy) {
-  const Backend::Info info = backend.info();
+  const mlg_device_info info = backend.info();
   if (info.memory_bytes == 0 || static_cast<std::uint64_t>(memory.total_bytes()) <= info.memory_bytes) return;
   const auto gigabytes = [](auto bytes) { return static_cast<double>(bytes) / 1e9; };
   throw run_error(

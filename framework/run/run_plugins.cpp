@@ -58,7 +58,7 @@ std::unique_ptr<Backend> make_backend(const LoadedConfig& loaded, PluginHost& ho
     return make_backend(loaded, load_plugin(host, MLG_BACKEND, loaded.config.backend),
                         loaded.plugin("backend"));
   }
-  const PluginHandle plugin = host.load(PluginKind::backend, name);
+  const PluginHandle plugin = host.load(MLG_BACKEND, name);
   PluginTable table = read_plugin_table(nullptr, "backend", loaded.file, name);
   return make_backend(loaded, plugin,
                       resolve_plugin_keys(table, plugin->name(), key_specs(plugin->name(), plugin->keys())));
@@ -130,7 +130,7 @@ void require_determinism(const RunConfig& config, const Backend& backend) {
 
 PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& table) {
   const bool asked = !table.stored_path.empty() && table.path.empty();
-  if (!asked) return host.load(static_cast<PluginKind>(kind), table.plugin, table.path);
+  if (!asked) return host.load(kind, table.plugin, table.path);
   const std::string request = fmt::format(
       "[{}] of {} asks for the library {}{}, which is not loaded, since stored data may not name code",
       table.section, table.source, toml_quoted(table.stored_path),
@@ -138,7 +138,7 @@ PluginHandle load_plugin(PluginHost& host, mlg_kind kind, const PluginTable& tab
   const std::string by_key = fmt::format("--set {}.path=FILE", table.section);
   if (table.plugin.empty()) throw config_error("{}; if you trust it, allow it with {}.", request, by_key);
   try {
-    return host.load(static_cast<PluginKind>(kind), table.plugin);
+    return host.load(kind, table.plugin);
   } catch (const Error& error) {
     throw config_error("{}; if you trust it, allow it with --plugin-path FILE or {}: {}", request, by_key,
                        error.what());
@@ -159,7 +159,7 @@ void resolve_run_plugins(LoadedConfig& loaded, PluginHost& host, PluginUse use) 
   resolve_plugins(loaded, [&](mlg_kind kind, const PluginTable& table) -> std::optional<PluginKeys> {
     if (!needs(use, table.section)) return std::nullopt;
     if (use == PluginUse::quantize && may_be_missing(loaded.config, table) &&
-        host.locate(static_cast<PluginKind>(kind), table.plugin).empty())
+        host.locate(kind, table.plugin).empty())
       return std::nullopt;
     const PluginHandle plugin = load_plugin(host, kind, table);
     return PluginKeys{plugin->name(), key_specs(plugin->name(), plugin->keys())};

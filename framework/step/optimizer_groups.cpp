@@ -80,11 +80,8 @@ RecordedStates record_rows(Graph& graph, const OptimizerGroup& group,
   }
   GraphRecorder recorder(graph, fmt::format("optimizer/{}", group.name), fused);
   try {
-    if (group.fused && recorded.asks()) {
-      group.optimizer->record_update(*recorder.table(), recorded.rows, scalars.id, recorded.update);
-    } else {
-      group.optimizer->record(*recorder.table(), recorded.rows, scalars.id);
-    }
+    group.optimizer->record(*recorder.table(), recorded.rows, scalars.id,
+                            group.fused && recorded.asks() ? &recorded.update : nullptr);
   } catch (const Error& error) {
     throw config_error("[optimizer.{}]: {}", group.name, error.what());
   }

@@ -203,8 +203,9 @@ Value attach_loss(Tape& tape, const Loss& loss, double cap, Value hidden, Value 
   const TensorType per_token(MLG_F32, {graph.type(targets).dims[0]});
   const Value token_loss = graph.scratch(per_token, "token_loss");
 
-  mlg_loss_forward forward{logits.id, targets.id, token_loss.id, fuses ? cap : 0.0, {}};
-  const mlg_loss_backward both{forward, upstream.id, logits.id};
+  mlg_loss_forward forward{logits.id,         targets.id, token_loss.id,
+                           fuses ? cap : 0.0, {},         reads_hidden ? hidden.id : 0};
+  const mlg_loss_backward both{forward, upstream.id, logits.id, 0, 0};
   if (upstream && can_be_at_once(tape.fused(), loss, both, graph.type(logits), per_token)) {
     record_at_once(graph, loss, both);
     tape.record({token_loss}, {logits}, [=](Backward& b) {
@@ -215,17 +216,15 @@ Value attach_loss(Tape& tape, const Loss& loss, double cap, Value hidden, Value 
     return token_loss;
   }
   GraphRecorder recorder(graph, "loss");
-  loss.record_forward(*recorder.table(), forward, {hidden.id, 0, 0});
+  loss.record_forward(*recorder.table(), forward);
   std::vector<Value> inputs = {logits};
   if (reads_hidden) inputs.push_back(hidden);
   tape.record({token_loss}, std::move(inputs), [=, &loss](Backward& b) {
     GraphRecorder backward_recorder(b.graph(), "loss");
-    const mlg_loss_backward backward{forward, b.of(token_loss).id,
-                                     b.into_storage_of(logits, logits).value.id};
-    Backward::Target gradient;
-    if (reads_hidden) gradient = b.into(hidden);
-    loss.record_backward(*backward_recorder.table(), backward,
-                         {hidden.id, gradient.value.id, gradient.accumulate});
+    const Value of_loss = b.of(token_loss), of_logits = b.into_storage_of(logits, logits).value;
+    const Backward::Target of_hidden = reads_hidden ? b.into(hidden) : Backward::Target();
+    loss.record_backward(*backward_recorder.table(),
+                         {forward, of_loss.id, of_logits.id, of_hidden.value.id, of_hidden.accumulate});
   });
   return token_loss;
 }

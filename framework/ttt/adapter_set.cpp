@@ -64,13 +64,9 @@ void AdapterSet::record_update(Graph& graph, std::span<const AdapterTaps::Gradie
   }
   GraphRecorder recorder(graph, prefix_ + "/optimizer");
   recorder.restrict_to(handed);
-  if (fused) {
-    const std::vector<mlg_value> averages(rows.size(), 0);
-    setup_.optimizer.record_update(*recorder.table(), rows, scalars.id,
-                                   {0, averages.data(), 0.0, copies.data()});
-  } else {
-    setup_.optimizer.record(*recorder.table(), rows, scalars.id);
-  }
+  const std::vector<mlg_value> averages(rows.size(), 0);
+  const mlg_update update{0, averages.data(), 0.0, copies.data()};
+  setup_.optimizer.record(*recorder.table(), rows, scalars.id, fused ? &update : nullptr);
   states_.insert(recorder.states().begin(), recorder.states().end());
   for (std::size_t i = 0; i < rows.size() && !fused; ++i) {
     if (copies[i] != 0) graph.call("cast", {Value{rows[i].master}, Value{copies[i]}});

@@ -60,7 +60,7 @@ typedef struct mlg_plugin_header {
 
 typedef const mlg_plugin_header* (*mlg_plugin_function)(void);
 
-/* What a backend is running. The backend notes it; the host's messages about failures and crashes use it. */
+/* What a backend is running. The backend notes it for the host's messages about failures and for `plugins check`. */
 typedef struct mlg_running {
   const char* kernel; /* its name, static storage; null between calls. A failed call keeps it */
   uint32_t call;      /* its place in the list that run() was given, from 0 */

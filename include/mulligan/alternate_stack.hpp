@@ -43,6 +43,12 @@ class AlternateStack {
   std::size_t bytes_ = 0;
 };
 
+// Gives the calling thread such a stack until it ends. Calling again changes nothing.
+inline void install_alternate_stack() {
+  thread_local const AlternateStack stack;
+  static_cast<void>(stack);
+}
+
 }  // namespace mulligan::sdk
 
 #pragma GCC visibility pop

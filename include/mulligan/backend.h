@@ -27,7 +27,7 @@ typedef struct mlg_device_info {
 
 /* The queue in which a communicator enqueues its transfers, so that they are ordered with the backend's work. */
 typedef enum mlg_queue_kind {
-  MLG_QUEUE_NONE = -1, /* no queue; the same as a backend without the function queue() */
+  MLG_QUEUE_NONE = -1, /* no queue */
   MLG_QUEUE_HOST = 0,  /* the memory is the host's; an enqueued call is finished when it returns */
   MLG_QUEUE_CUDA = 1   /* `stream` is a CUstream of the CUcontext `context` */
 } mlg_queue_kind;
@@ -86,25 +86,25 @@ typedef struct mlg_backend_table {
   mlg_error (*run)(void* instance, void* const* prepared, uint32_t count);
   void (*release)(void* instance, void* prepared);
   mlg_error (*synchronize)(void* instance);
-  /* May be null (no promise). Returns a value of mlg_determinism for this instance, with its configuration and the
-   * kernels that have been replaced so far. */
+  /* Returns a value of mlg_determinism for this instance, with its configuration and the kernels that have been replaced so
+   * far. */
   int32_t (*determinism)(void* instance);
-  /* May be null (not supported). The compiled kernel in the file `path` computes all later calls of the known kernel
-   * `name`. The kernel's own code still checks the calls. A file that does not fit the kernel is refused. */
+  /* The compiled kernel in the file `path` computes all later calls of the known kernel `name`. The kernel's own code still
+   * checks the calls. A file that does not fit the kernel is refused. */
   mlg_error (*replace_kernel)(void* instance, const char* name, const char* path);
-  /* May be null (MLG_QUEUE_NONE). Gives the queue for collectives. With NONE, other libraries cannot use the backend's
-   * addresses, and the host moves a communicator's data by download() and upload(). */
+  /* Gives the queue for collectives. With MLG_QUEUE_NONE, other libraries cannot use the backend's addresses, and the host
+   * moves a communicator's data by download() and upload(). */
   mlg_error (*queue)(void* instance, mlg_queue* out);
-  /* May be null (not known). Gives the work that the next run of a prepared and bound call would enqueue. */
+  /* Gives the work that the next run of a prepared and bound call would enqueue. Fails if that is not known. */
   mlg_error (*work)(void* instance, void* prepared, mlg_work* out);
-  /* May be null (then await() is synchronize()). mark() stores the present place in the order of the work under `slot`,
-   * below MLG_MARKS, and replaces an earlier mark. await() waits until the work up to that mark has ended; if the slot has
-   * no mark, it does not wait. Neither allocates. */
+  /* mark() stores the present place in the order of the work under `slot`, below MLG_MARKS, and replaces an earlier mark.
+   * await() waits until the work up to that mark has ended; if the slot has no mark, it does not wait. A backend without
+   * marks waits for all work. Neither allocates. */
   mlg_error (*mark)(void* instance, uint32_t slot);
   mlg_error (*await)(void* instance, uint32_t slot);
-  /* May be null (no counts). Counts slow preparations that have been made so far, such as modules of code, plans of a
-   * library or measurements. Read by index; NULL past the end. The name is a word [a-z_]+ in static storage and stays the
-   * same for the life of the instance. */
+  /* Counts slow preparations that have been made so far, such as modules of code, plans of a library or measurements. Read
+   * by index; NULL past the end. The name is a word [a-z_]+ in static storage and stays the same for the life of the
+   * instance. */
   const char* (*made)(void* instance, uint32_t index, uint64_t* count);
 } mlg_backend_table;
 

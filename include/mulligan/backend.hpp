@@ -7,7 +7,6 @@
 #include <mulligan/plugin.hpp>
 
 #include <cstddef>
-#include <optional>
 #include <span>
 
 #pragma GCC visibility push(hidden)
@@ -48,11 +47,11 @@ class Backend {
   // By default a backend promises nothing.
   virtual mlg_determinism determinism() const noexcept { return MLG_DETERMINISM_NONE; }
   // The queue for collectives. None: the host moves a communicator's data by download() and upload().
-  virtual std::optional<mlg_queue> queue() { return std::nullopt; }
-  // The work that the next run of a prepared and bound call would enqueue; none: not known.
-  virtual std::optional<mlg_work> work(void* prepared) {
+  virtual mlg_queue queue() { return {MLG_QUEUE_NONE, nullptr, nullptr}; }
+  // The work that the next run of a prepared and bound call would enqueue. Throws if it is not known.
+  virtual mlg_work work(void* prepared) {
     (void)prepared;
-    return std::nullopt;
+    throw Error("this backend does not know what its calls launch");
   }
   // Marks in the order of the work. A backend without marks waits for all work.
   virtual void mark(std::uint32_t slot) { (void)slot; }
@@ -114,14 +113,10 @@ mlg_backend_table make_backend_table(const char* name) {
     return guarded([&] { at(self).replace_kernel(name, path); });
   };
   table.queue = [](void* self, mlg_queue* out) -> mlg_error {
-    return guarded([&] { *out = at(self).queue().value_or(mlg_queue{MLG_QUEUE_NONE, nullptr, nullptr}); });
+    return guarded([&] { *out = at(self).queue(); });
   };
   table.work = [](void* self, void* prepared, mlg_work* out) -> mlg_error {
-    return guarded([&] {
-      const std::optional<mlg_work> work = at(self).work(prepared);
-      if (!work) throw Error("this backend does not know what its calls launch");
-      *out = *work;
-    });
+    return guarded([&] { *out = at(self).work(prepared); });
   };
   table.mark = [](void* self, std::uint32_t slot) -> mlg_error {
     return guarded([&] { at(self).mark(slot); });

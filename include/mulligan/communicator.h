@@ -65,14 +65,13 @@ typedef struct mlg_communicator_table {
   /* All work that the backend is given from now on sees the results of `ticket` (host queues: waits for it). Fails with a
    * sentence if that collective or an earlier one failed. */
   mlg_error (*join)(void* instance, uint64_t ticket);
-  /* Any thread. Gives the number of finished tickets (1 after the first). Reports a failure of the communicator. */
-  mlg_error (*poll)(void* instance, uint64_t* completed);
+  /* Any thread. Gives the number of finished tickets (1 after the first), and the number of those that the backend's work has
+   * reached, or UINT64_MAX (all that were submitted). The second separates a rank whose own device hangs before a transfer
+   * from the ranks that wait in it. Reports a failure of the communicator. */
+  mlg_error (*poll)(void* instance, uint64_t* completed, uint64_t* begun);
   /* Any thread. Pending and later calls fail soon, also if peers are gone or do not answer. */
   void (*abort)(void* instance);
   void (*release)(void* instance, void* prepared);
-  /* May be null, or give UINT64_MAX (all that were submitted). Any thread. Gives the number of tickets that the backend's
-   * work has reached. This separates a rank whose own device hangs before a transfer from the ranks that wait in it. */
-  mlg_error (*begun)(void* instance, uint64_t* begun);
 } mlg_communicator_table;
 
 #ifdef __cplusplus

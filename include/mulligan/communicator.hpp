@@ -16,35 +16,30 @@ namespace mulligan::sdk {
 
 using Collective = mlg_collective;
 
-// The ranks, and small messages between them. Valid while the communicator lives; any thread.
-class Group {
- public:
-  explicit Group(const mlg_group& group) : group_(&group) {}
-  int rank() const { return group_->rank; }
-  int size() const { return group_->size; }
-  int local_rank() const { return group_->local_rank; }
-  int local_size() const { return group_->local_size; }
-  // Network interface, or an address, to listen at; empty: the plugin chooses.
-  std::string interface_name() const { return group_->interface_name ? group_->interface_name : ""; }
+// Numbers of finished tickets, and of those that the backend's work has reached; by default all submitted ones.
+struct Tickets {
+  std::uint64_t completed = 0, begun = UINT64_MAX;
+};
+
+// The ranks, and small messages between them; members as in communicator.h. Valid while the communicator lives; any thread.
+struct Group : mlg_group {
+  explicit Group(const mlg_group& group) : mlg_group(group) {}
 
   // One rank puts `key` once.
   void put(const std::string& key, std::string_view value) const {
-    check(group_->put(group_->self, key.c_str(), value.data(), value.size()));
+    check(mlg_group::put(self, key.c_str(), value.data(), value.size()));
   }
   // Waits until a rank has put it. Throws after `seconds`, and as soon as the run has failed on another rank.
   std::string get(const std::string& key, double seconds) const {
     std::string value(512, '\0');
     for (;;) {
       std::size_t bytes = value.size();
-      check(group_->get(group_->self, key.c_str(), value.data(), &bytes, seconds));
+      check(mlg_group::get(self, key.c_str(), value.data(), &bytes, seconds));
       const bool complete = bytes <= value.size();
       value.resize(bytes);
       if (complete) return value;
     }
   }
-
- private:
-  const mlg_group* group_;
 };
 
 class Communicator {
@@ -55,10 +50,7 @@ class Communicator {
   virtual void* prepare(std::span<const Collective> list) = 0;
   virtual std::uint64_t submit(void* prepared) = 0;
   virtual void join(std::uint64_t ticket) = 0;
-  // Any thread. The number of finished tickets.
-  virtual std::uint64_t poll() = 0;
-  // Any thread. The number of tickets that the backend's work has reached; by default all submitted ones.
-  virtual std::uint64_t begun() { return UINT64_MAX; }
+  virtual Tickets poll() = 0;         // any thread
   virtual void abort() noexcept = 0;  // any thread
   virtual void release(void* prepared) noexcept = 0;
 };
@@ -80,11 +72,12 @@ mlg_communicator_table make_communicator_table(const char* name) {
   table.join = [](void* self, std::uint64_t ticket) -> mlg_error {
     return guarded([&] { at(self).join(ticket); });
   };
-  table.poll = [](void* self, std::uint64_t* completed) -> mlg_error {
-    return guarded([&] { *completed = at(self).poll(); });
-  };
-  table.begun = [](void* self, std::uint64_t* begun) -> mlg_error {
-    return guarded([&] { *begun = at(self).begun(); });
+  table.poll = [](void* self, std::uint64_t* completed, std::uint64_t* begun) -> mlg_error {
+    return guarded([&] {
+      const Tickets tickets = at(self).poll();
+      *completed = tickets.completed;
+      *begun = tickets.begun;
+    });
   };
   table.abort = [](void* self) { at(self).abort(); };
   table.release = [](void* self, void* prepared) { at(self).release(prepared); };

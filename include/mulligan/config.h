@@ -29,17 +29,20 @@ typedef struct mlg_key {
   const char* help;    /* one sentence with the unit */
 } mlg_key;
 
-/* The resolved values of a plugin's keys, complete and checked; valid only during create(). The `name` of a getter must be
- * a declared key of that type. Anything else is a programming error and aborts with a message.
- */
+/* The resolved value of a key, in the member of its type. */
+typedef struct mlg_setting {
+  int64_t integer;    /* BOOL (0 or 1), INT */
+  double number;      /* FLOAT */
+  const char* text;   /* STRING */
+  const double* list; /* FLOAT_LIST: `count` numbers */
+  uint32_t count;
+} mlg_setting;
+
+/* The resolved values of a plugin's keys, complete and checked; valid only during create(). `name` must be a declared key of
+ * the mlg_key_type `type`. Anything else is a programming error and aborts with a message. */
 typedef struct mlg_config {
   const void* self;
-  int32_t (*get_bool)(const void* self, const char* name);
-  int64_t (*get_int)(const void* self, const char* name);
-  double (*get_float)(const void* self, const char* name);
-  const char* (*get_string)(const void* self, const char* name);
-  /* Returns the list's length; `values` points to it. */
-  uint32_t (*get_float_list)(const void* self, const char* name, const double** values);
+  mlg_setting (*get)(const void* self, const char* name, int32_t type);
 } mlg_config;
 
 #ifdef __cplusplus

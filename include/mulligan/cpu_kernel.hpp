@@ -84,7 +84,6 @@ constexpr mlg_kernel cpu_kernel() {
           &cpu_kernel_detail::prepare<Kernel>,
           cpu_kernel_detail::release<Kernel>(),
           &cpu_kernel_detail::run<Kernel>,
-          nullptr,
           nullptr};
 }
 

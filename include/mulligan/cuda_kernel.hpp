@@ -263,8 +263,7 @@ constexpr mlg_kernel cuda_kernel(const char* source) {
       *out = {call.take_plan(), workspace_bytes};
     });
   };
-  return {Kernel::name, "cuda", Kernel::signature, prepare, CudaCall::release_plan,
-          nullptr,      source, Kernel::name};
+  return {Kernel::name, "cuda", Kernel::signature, prepare, CudaCall::release_plan, nullptr, source};
 }
 
 }  // namespace mulligan::sdk

@@ -15,28 +15,11 @@ struct DtypeFacts {
 
 // For MLG_ABSENT and invalid dtypes: "absent", 0 bytes.
 constexpr DtypeFacts dtype_facts(std::int32_t dtype) {
-  switch (dtype) {
-    case MLG_F32:
-      return {"f32", 4};
-    case MLG_BF16:
-      return {"bf16", 2};
-    case MLG_F16:
-      return {"f16", 2};
-    case MLG_F64:
-      return {"f64", 8};
-    case MLG_I32:
-      return {"i32", 4};
-    case MLG_I64:
-      return {"i64", 8};
-    case MLG_U16:
-      return {"u16", 2};
-    case MLG_U8:
-      return {"u8", 1};
-    case MLG_I8:
-      return {"i8", 1};
-    default:
-      return {"absent", 0};
-  }
+  // In the order of mlg_dtype.
+  constexpr DtypeFacts facts[] = {{"f32", 4}, {"bf16", 2}, {"f16", 2}, {"f64", 8}, {"i32", 4},
+                                  {"i64", 8}, {"u16", 2},  {"u8", 1},  {"i8", 1}};
+  static_assert(sizeof facts / sizeof *facts == MLG_I8 + 1);
+  return dtype >= 0 && dtype <= MLG_I8 ? facts[dtype] : DtypeFacts{"absent", 0};
 }
 constexpr std::size_t dtype_bytes(std::int32_t dtype) {
   return dtype_facts(dtype).bytes;

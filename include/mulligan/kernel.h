@@ -43,9 +43,8 @@ typedef struct mlg_kernel {
   void (*release)(void* state); /* NULL when there is no state */
   /* cpu: computes. Must neither allocate nor block on anything but parallel_for. */
   mlg_error (*run)(const mlg_launch* launch);
-  /* cuda: CUDA C++ source with the functions that the plan names, and a name for the source; NULL elsewhere. */
+  /* cuda: CUDA C++ source with the functions that the plan names; NULL elsewhere. */
   const char* source;
-  const char* entry;
 } mlg_kernel;
 
 #ifdef __cplusplus

@@ -35,19 +35,6 @@ struct float16 {
 };
 static_assert(sizeof(float16) == 2);
 
-template <typename T>
-constexpr mlg_dtype dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return MLG_F32;
-  if constexpr (std::is_same_v<T, bfloat16>) return MLG_BF16;
-  if constexpr (std::is_same_v<T, float16>) return MLG_F16;
-  if constexpr (std::is_same_v<T, double>) return MLG_F64;
-  if constexpr (std::is_same_v<T, std::int32_t>) return MLG_I32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return MLG_I64;
-  if constexpr (std::is_same_v<T, std::uint16_t>) return MLG_U16;
-  if constexpr (std::is_same_v<T, std::uint8_t>) return MLG_U8;
-  if constexpr (std::is_same_v<T, std::int8_t>) return MLG_I8;
-}
-
 // One call of a CPU kernel. Indices follow the kernel's signature.
 class Launch {
  public:

@@ -53,9 +53,10 @@ typedef struct mlg_optimizer_table {
   uint32_t (*scalar_count)(void* instance);
   /* Records one update of all parameters. `scalars` is an f32 [scalar_count] tensor; at each replay it holds what scalars()
    * wrote for that step. Everything that changes from step to step goes through it. Called once per plan, or once for each
-   * of several disjoint parts of the group. The recorded calls may depend on the configuration and the shapes only. */
+   * of several disjoint parts of the group. The recorded calls may depend on the configuration and the shapes only. They
+   * also do the work of `update`, which is null if there is none or fused_update is 0. */
   mlg_error (*record)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
-                      uint32_t count, mlg_value scalars);
+                      uint32_t count, mlg_value scalars, const mlg_update* update);
   /* Fills `values` for the coming step. On the step path: no allocation, no synchronisation. Must be a pure
    * function of the configuration and `*step` (so that a resumed run continues exactly). */
   mlg_error (*scalars)(void* instance, const mlg_step* step, float* values);
@@ -66,10 +67,8 @@ typedef struct mlg_optimizer_table {
   mlg_error (*record_evaluation)(void* instance, const mlg_recorder* recorder,
                                  const mlg_parameter* parameters, uint32_t count,
                                  const mlg_value* evaluation);
-  /* May be null. Records the update of record() and the work of `update`. It takes the place of record() if there is such
-   * work. Same states, same scalars. */
-  mlg_error (*record_update)(void* instance, const mlg_recorder* recorder, const mlg_parameter* parameters,
-                             uint32_t count, mlg_value scalars, const mlg_update* update);
+  /* 1: record() takes an `update`. States and scalars are the same with it and without. */
+  int32_t fused_update;
   /* 1: the update is elementwise. All states whose names begin with a parameter's name have its shape. Element i of master,
    * states and evaluation depends only on the elements i of gradient, master and states, and on values that all parameters
    * share. The host may then pass several parameters with equal multipliers and dtypes, consecutive in memory (zeros between

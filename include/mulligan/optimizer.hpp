@@ -54,10 +54,12 @@ mlg_optimizer_table make_optimizer_table(const char* name) {
   auto table = new_table<Class, Optimizer, mlg_optimizer_table>(MLG_OPTIMIZER, name);
   table.scalar_count = [](void* self) { return static_cast<Optimizer*>(self)->scalar_count(); };
   table.record = [](void* self, const mlg_recorder* recorder, const mlg_parameter* parameters,
-                    std::uint32_t count, mlg_value scalars) -> mlg_error {
+                    std::uint32_t count, mlg_value scalars, const mlg_update* update) -> mlg_error {
     return guarded([&] {
       Recorder wrapped(recorder);
-      static_cast<Optimizer*>(self)->record(wrapped, std::span(parameters, count), scalars);
+      auto* object = static_cast<Optimizer*>(self);
+      if (update) return object->record_update(wrapped, std::span(parameters, count), scalars, *update);
+      object->record(wrapped, std::span(parameters, count), scalars);
     });
   };
   table.scalars = [](void* self, const mlg_step* step, float* values) -> mlg_error {
@@ -76,15 +78,7 @@ mlg_optimizer_table make_optimizer_table(const char* name) {
       });
     };
   }
-  if constexpr (requires { requires Class::fused_update; }) {
-    table.record_update = [](void* self, const mlg_recorder* recorder, const mlg_parameter* parameters,
-                             std::uint32_t count, mlg_value scalars, const mlg_update* update) -> mlg_error {
-      return guarded([&] {
-        Recorder wrapped(recorder);
-        static_cast<Optimizer*>(self)->record_update(wrapped, std::span(parameters, count), scalars, *update);
-      });
-    };
-  }
+  if constexpr (requires { Class::fused_update; }) table.fused_update = Class::fused_update;
   if constexpr (requires { Class::elementwise; }) table.elementwise = Class::elementwise;
   return table;
 }

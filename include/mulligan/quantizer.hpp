@@ -50,10 +50,6 @@ class ModelQuantizer : public Quantizer {
   virtual double extra_bytes(QuantizeTensors tensors) = 0;
 };
 
-inline ModelQuantizer& model_quantizer(void* self) {
-  return static_cast<ModelQuantizer&>(*static_cast<Quantizer*>(self));
-}
-
 template <typename Class>
 mlg_quantizer_table make_quantizer_table(const char* name) {
   auto table = new_table<Class, Quantizer, mlg_quantizer_table>(MLG_QUANTIZER, name);
@@ -63,23 +59,20 @@ mlg_quantizer_table make_quantizer_table(const char* name) {
     return guarded([&] { static_cast<Quantizer*>(self)->quantize(QuantizeRequest(*request), *result); });
   };
   if constexpr (std::is_base_of_v<ModelQuantizer, Class>) {
+    static constexpr auto at = [](void* self) -> ModelQuantizer& {
+      return static_cast<ModelQuantizer&>(*static_cast<Quantizer*>(self));
+    };
     table.protect = [](void* self, const mlg_quantize_tensor* tensors, std::int64_t count,
                        mlg_quantize_choices* choices) -> mlg_error {
-      return guarded([&] {
-        model_quantizer(self).protect({tensors, static_cast<std::size_t>(count)}, *choices);
-      });
+      return guarded([&] { at(self).protect({tensors, static_cast<std::size_t>(count)}, *choices); });
     };
     table.correct = [](void* self, const mlg_quantize_tensor* tensors, std::int64_t count,
                        mlg_quantize_choices* choices) -> mlg_error {
-      return guarded([&] {
-        model_quantizer(self).correct({tensors, static_cast<std::size_t>(count)}, *choices);
-      });
+      return guarded([&] { at(self).correct({tensors, static_cast<std::size_t>(count)}, *choices); });
     };
     table.extra_bytes = [](void* self, const mlg_quantize_tensor* tensors, std::int64_t count,
                            double* bytes) -> mlg_error {
-      return guarded([&] {
-        *bytes = model_quantizer(self).extra_bytes({tensors, static_cast<std::size_t>(count)});
-      });
+      return guarded([&] { *bytes = at(self).extra_bytes({tensors, static_cast<std::size_t>(count)}); });
     };
   }
   return table;

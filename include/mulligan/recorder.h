@@ -18,8 +18,11 @@ typedef struct mlg_recorder {
   void* self;
   /* Shape and dtype of a value. */
   mlg_error (*describe)(void* self, mlg_value value, mlg_tensor* out);
-  /* A persistent tensor, zero at the start of a run and saved in checkpoints under `name`. */
-  mlg_error (*state)(void* self, const char* name, const mlg_tensor* shape, mlg_value* out);
+  /* A persistent tensor, zero at the start of a run and saved in checkpoints under `name`. If survives_warmup and
+   * train.warmup.keep_muon_momentum are set, it keeps its value after the steps before the clock; all other tensors return
+   * to their initial values. */
+  mlg_error (*state)(void* self, const char* name, const mlg_tensor* shape, int32_t survives_warmup,
+                     mlg_value* out);
   /* A tensor that lives within one replay of the list. It must be written before it is read. */
   mlg_error (*scratch)(void* self, const mlg_tensor* shape, mlg_value* out);
   /* A view of `value` from element `offset` on with another shape, inside the value and of the same dtype. */
@@ -27,9 +30,6 @@ typedef struct mlg_recorder {
   /* Appends a kernel call. Arguments are in the order of the kernel's signature; every attribute is given by name. */
   mlg_error (*launch)(void* self, const char* kernel, const mlg_value* arguments, uint32_t argument_count,
                       const mlg_attribute* attributes, uint32_t attribute_count);
-  /* Declares that `state`, which an optimiser made with state(), survives warm-up. If train.warmup.keep_muon_momentum is
-   * set, the state keeps its value after the steps before the clock; all other tensors return to their initial values. */
-  mlg_error (*survives_warmup)(void* self, mlg_value state);
 } mlg_recorder;
 
 #ifdef __cplusplus

@@ -65,8 +65,7 @@ class Recorder {
   // plugin's group: begin it with the parameter's name).
   Value state(const std::string& name, const mlg_tensor& shape, StateOptions options = {}) {
     Value result = absent;
-    check(recorder_.state(recorder_.self, name.c_str(), &shape, &result));
-    if (options.survives_warmup) check(recorder_.survives_warmup(recorder_.self, result));
+    check(recorder_.state(recorder_.self, name.c_str(), &shape, options.survives_warmup, &result));
     return result;
   }
   // A tensor that lives within one replay; must be written before it is read.

@@ -10,7 +10,7 @@
 // (C++ cannot use the initialisers of a nested struct before the enclosing class is complete).
 #pragma once
 
-#include <mulligan/config.h>
+#include <mulligan/key_values.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -20,7 +20,6 @@
 #include <initializer_list>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -57,32 +56,6 @@ inline std::string toml(const std::vector<double>& values) {
   return result + "]";
 }
 
-template <typename T>
-constexpr mlg_key_type key_type() {
-  if constexpr (std::same_as<T, bool>) return MLG_KEY_BOOL;
-  if constexpr (std::integral<T> && !std::same_as<T, bool>) return MLG_KEY_INT;
-  if constexpr (std::floating_point<T>) return MLG_KEY_FLOAT;
-  if constexpr (std::same_as<T, std::string>) return MLG_KEY_STRING;
-  if constexpr (std::same_as<T, std::vector<double>>) return MLG_KEY_FLOAT_LIST;
-}
-
-template <typename T>
-void read(const mlg_config& config, const char* name, T& value) {
-  if constexpr (std::same_as<T, bool>) {
-    value = config.get_bool(config.self, name) != 0;
-  } else if constexpr (std::integral<T>) {
-    value = static_cast<T>(config.get_int(config.self, name));
-  } else if constexpr (std::floating_point<T>) {
-    value = static_cast<T>(config.get_float(config.self, name));
-  } else if constexpr (std::same_as<T, std::string>) {
-    value = config.get_string(config.self, name);
-  } else {
-    const double* values = nullptr;
-    const std::uint32_t count = config.get_float_list(config.self, name, &values);
-    value.assign(values, values + count);
-  }
-}
-
 }  // namespace detail
 
 // One key. Strings passed in must be literals.
@@ -90,24 +63,21 @@ template <typename Config>
 class Key {
  public:
   // Inclusive bounds of a number or of each number of a list.
-  Key range(double minimum, double maximum) const {
-    Key copy = *this;
-    copy.row_.minimum = minimum;
-    copy.row_.maximum = maximum;
-    return copy;
+  Key& range(double minimum, double maximum) {
+    row_.minimum = minimum;
+    row_.maximum = maximum;
+    return *this;
   }
-  Key at_least(double minimum) const { return range(minimum, HUGE_VAL); }
+  Key& at_least(double minimum) { return range(minimum, HUGE_VAL); }
   // The allowed words of a string, separated by '|'.
-  Key choices(const char* words) const {
-    Key copy = *this;
-    copy.row_.choices = words;
-    return copy;
+  Key& choices(const char* words) {
+    row_.choices = words;
+    return *this;
   }
   // No default: the user must set it.
-  Key required() const {
-    Key copy = *this;
-    copy.required_ = true;
-    return copy;
+  Key& required() {
+    required_ = true;
+    return *this;
   }
 
  private:
@@ -126,7 +96,7 @@ class Key {
 template <typename Config, typename T>
 Key<Config> key(const char* name, T Config::*member, const char* help) {
   Key<Config> result;
-  result.row_ = {name, detail::key_type<T>(), nullptr, -HUGE_VAL, HUGE_VAL, nullptr, help};
+  result.row_ = {name, detail::key_type_of<T>(), nullptr, -HUGE_VAL, HUGE_VAL, nullptr, help};
   if constexpr (std::integral<T> && sizeof(T) < sizeof(std::int64_t) && !std::same_as<T, bool>) {
     // The range of the member's type, so that no value is truncated.
     result.row_.minimum = static_cast<double>(std::numeric_limits<T>::min());
@@ -134,7 +104,7 @@ Key<Config> key(const char* name, T Config::*member, const char* help) {
   }
   result.default_text_ = detail::toml(Config{}.*member);
   result.read_ = [name, member](const mlg_config& config, Config& out) {
-    detail::read(config, name, out.*member);
+    detail::read_key(config, name, out.*member);
   };
   return result;
 }

@@ -13,14 +13,7 @@ namespace mulligan::sdk {
 
 using WrappedParameter = mlg_wrapped_parameter;
 using GroupRate = mlg_group_rate;
-
-// The coming update; members as in wrapper.h.
-struct WrapperStep {
-  std::int64_t step = 1;
-  std::int64_t total_steps = 0;
-  double budget_fraction = 0;
-  std::span<const GroupRate> rates;
-};
+using WrapperStep = mlg_wrapper_step;
 
 class Wrapper {
  public:
@@ -50,8 +43,7 @@ mlg_wrapper_table make_wrapper_table(const char* name) {
   table.scalars = [](void* self, const mlg_wrapper_step* step, float* values) -> mlg_error {
     return guarded([&] {
       const auto* object = static_cast<const Wrapper*>(self);
-      object->scalars({step->step, step->total_steps, step->budget_fraction, {step->rates, step->rate_count}},
-                      std::span(values, object->scalar_count()));
+      object->scalars(*step, std::span(values, object->scalar_count()));
     });
   };
   return table;

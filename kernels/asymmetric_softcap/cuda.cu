@@ -41,13 +41,13 @@ __global__ void asymmetric_softcap_fwd(global<const T> z, global<const float> po
   if (i >= count) return;
   const float above = positive[0], below = negative[0];
   float values[N];
-  load_elements<N>(z, i, values);
+  load<N>(z, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
     const float cap = values[n] > 0 ? above : below;
     values[n] = cap * tanhf(values[n] / cap);
   }
-  store_elements<N>(y, i, values);
+  store<N>(y, i, values);
 }
 
 // dz may be null. partial_positive and partial_negative are [groups, 2], or null without dpositive and dnegative. They hold

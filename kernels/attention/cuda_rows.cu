@@ -46,6 +46,6 @@ __global__ void attention_add(global<const bf16> x, global<bf16> y, long long co
   const long long i = first_element<8>();
   if (i >= count) return;
   float values[8];
-  load_elements<8>(x, i, values);
-  store_elements<8>(y, i, values, true);
+  load<8>(x, i, values);
+  store<8>(y, i, values, true);
 }

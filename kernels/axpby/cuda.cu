@@ -13,9 +13,9 @@ __global__ void axpby(global<const A> a, global<const B> b, global<Y> y, long lo
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N], added[N] = {};
-  load_elements<N>(a, i, values);
-  if (b) load_elements<N>(b, i, added);
+  load<N>(a, i, values);
+  if (b) load<N>(b, i, added);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] = alpha * values[n] + beta * added[n];
-  store_elements<N>(y, i, values, accumulate_y);
+  store<N>(y, i, values, accumulate_y);
 }

@@ -49,9 +49,9 @@ template <typename T, int N>
 __device__ inline void add_part(global<const T> dy, long long i, global<float> gradient, long long row,
                                 int column, int part_width) {
   float values[N];
-  load_elements<N>(dy, i, values);
+  load<N>(dy, i, values);
   if (part_width == columns) {
-    store_elements<N>(gradient, row * part_width + column, values, true);
+    store<N>(gradient, row * part_width + column, values, true);
     return;
   }
   MLG_UNROLL

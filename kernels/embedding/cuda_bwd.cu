@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(row_block)
     for (int piece = begin + kPiece; piece < end; piece += kPiece) {
       for_columns<N>(group, [&](int i, int column) {
         float added[N];
-        load_floats<N>(partial, (long long)(piece / kPiece) * width + column, added);
+        load<N>(partial, (long long)(piece / kPiece) * width + column, added);
         MLG_UNROLL
         for (int n = 0; n < N; ++n) sums.v[i][n] += added[n];
       });

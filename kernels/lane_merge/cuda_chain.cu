@@ -49,8 +49,8 @@ struct LaneRow : LaneWeights {
   // The same from `column` on, with what the scales make of a and m there.
   __device__ void compute(int i, int column, global<const float> attn_scale, global<const float> mlp_scale,
                           float (&attention)[N], float (&mlp)[N], float (&out0)[N], float (&out1)[N]) const {
-    load_floats<N>(attn_scale, column, attention);
-    load_floats<N>(mlp_scale, column, mlp);
+    load<N>(attn_scale, column, attention);
+    load<N>(mlp_scale, column, mlp);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) attention[n] *= a(i, n), mlp[n] *= m(i, n);
     merge(i, attention, mlp, out0, out1);
@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
       }
       if (store_results && mixes) store<N>(merged, at, result);
       if (mixes) {
-        load_floats<N>(mix, column, attention);
-        load_floats<N>(mix, width + column, mlp);
+        load<N>(mix, column, attention);
+        load<N>(mix, width + column, mlp);
       }
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(row_block, 1)
                           const float(&added)[N]) {
     float before[N];
     if (slices > 1 && !partial) return;
-    if (slices > 1) load_floats<N>(partial, at + column, before);
+    if (slices > 1) load<N>(partial, at + column, before);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) {
       if (slices > 1) {
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(row_block, 1)
         values.v[i][n] += added[n];
       }
     }
-    if (slices > 1) store_floats<N>(partial, at + column, before);
+    if (slices > 1) store<N>(partial, at + column, before);
   };
   for_slices(group, [&] {
     begin_all(true);
@@ -219,8 +219,8 @@ __global__ void __launch_bounds__(row_block, 1)
         for (int n = 0; n < N; ++n) merged[n] = columns.merge(n, out0[n], of.skip(i, n));
       }
       if (mixes) {
-        load_floats<N>(mix, column, mix0);
-        load_floats<N>(mix, width + column, mix1);
+        load<N>(mix, column, mix0);
+        load<N>(mix, width + column, mix1);
       }
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
@@ -290,8 +290,8 @@ __global__ void __launch_bounds__(row_block, 1)
           for (int n = 0; n < N; ++n) merged[n] = 0;
         }
         if (dskip) store_onto(dskip, at, merged, before[4], i, accumulate_dskip);
-        load_floats<N>(attn_scale, column, mix0);
-        load_floats<N>(mlp_scale, column, mix1);
+        load<N>(attn_scale, column, mix0);
+        load<N>(mlp_scale, column, mix1);
         MLG_UNROLL
         for (int n = 0; n < N; ++n) {
           // Scaled again: to keep them from the forward pass would take registers that there are not.

@@ -12,7 +12,7 @@ using shapes::MatmulAdd;
 
 template <typename Shape>
 constexpr mlg_kernel entry() {
-  return {Shape::name, "cuda", Shape::signature, nullptr, nullptr, nullptr, nullptr, nullptr};
+  return {Shape::name, "cuda", Shape::signature, nullptr, nullptr, nullptr, nullptr};
 }
 
 constexpr mlg_kernel kernels[] = {entry<Matmul>(), entry<MatmulAdd>()};

@@ -13,10 +13,10 @@ __global__ void rational_softcap_fwd(global<const T> z, global<float> y, long lo
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N];
-  load_elements<N>(z, i, values);
+  load<N>(z, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] *= cap * rsqrtf(values[n] * values[n] + cap * cap);
-  store_elements<N>(y, i, values);
+  store<N>(y, i, values);
 }
 
 MLG_KERNEL(rational_softcap_bwd, cap, accumulate_dz)
@@ -26,12 +26,12 @@ __global__ void rational_softcap_bwd(global<const T> z, global<const float> dy, 
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N], upstream[N];
-  load_elements<N>(z, i, values);
-  load_elements<N>(dy, i, upstream);
+  load<N>(z, i, values);
+  load<N>(dy, i, upstream);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
     const float shrunk = cap * rsqrtf(values[n] * values[n] + cap * cap);
     upstream[n] *= shrunk * shrunk * shrunk;
   }
-  store_elements<N>(dz, i, upstream, accumulate_dz);
+  store<N>(dz, i, upstream, accumulate_dz);
 }

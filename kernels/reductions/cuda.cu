@@ -79,10 +79,10 @@ __global__ void scale_by(global<float> x, global<const float> scale, long long c
   const float factor = scale[0];
   if (i >= count || factor == 1.0f) return;  // a clip that does not bite costs no memory traffic
   float values[N];
-  load_elements<N>(x, i, values);
+  load<N>(x, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] *= factor;
-  store_elements<N>(x, i, values);
+  store<N>(x, i, values);
 }
 
 MLG_KERNEL(lerp_into, keep, take)
@@ -91,11 +91,11 @@ __global__ void lerp_into(global<float> average, global<const T> x, long long co
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N], news[N];
-  load_elements<N>(average, i, values);
-  load_elements<N>(x, i, news);
+  load<N>(average, i, values);
+  load<N>(x, i, news);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] = keep * values[n] + take * news[n];
-  store_elements<N>(average, i, values);
+  store<N>(average, i, values);
 }
 
 // One thread.

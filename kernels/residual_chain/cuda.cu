@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(row_block)
         }
       }
       if (store_results && merged) store<N>(merged, at, result);
-      load_floats<N>(mix, column, of_column);
-      load_floats<N>(mix, width + column, mix1);
+      load<N>(mix, column, of_column);
+      load<N>(mix, width + column, mix1);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) values.v[i][n] = of_column[n] * result[n] + mix1[n] * of_x0(i, n);
     });
@@ -144,8 +144,8 @@ __global__ void __launch_bounds__(row_block, 1)  // 1: registers go before resid
           merged[n] = columns.merge(n, sum[n], skips ? of_skip(i, n) : sum[n]);
         }
       }
-      load_floats<N>(mix, column, mix0);
-      load_floats<N>(mix, width + column, mix1);
+      load<N>(mix, column, mix0);
+      load<N>(mix, width + column, mix1);
     };
     if (slices == 1) fill(true);
     NormGradient norm;

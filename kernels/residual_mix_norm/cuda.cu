@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(row_block)
       float a[N], b[N], mix0[N], mix1[N];
       load<N>(x, group.row * width + column, a);
       load<N>(x0, group.row * width + column, b);
-      load_floats<N>(mix, column, mix0);
-      load_floats<N>(mix, width + column, mix1);
+      load<N>(mix, column, mix0);
+      load<N>(mix, width + column, mix1);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) values.v[i][n] = mix0[n] * a[n] + mix1[n] * b[n];
     });

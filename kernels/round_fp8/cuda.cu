@@ -27,8 +27,8 @@ __global__ void round_fp8(global<const T> x, global<T> y, long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N];
-  load_elements<N>(x, i, values);
+  load<N>(x, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] = scale * nearest_fp8(inverse_scale * values[n]);
-  store_elements<N>(y, i, values);
+  store<N>(y, i, values);
 }

@@ -18,7 +18,7 @@ __device__ inline void load_weights(const RowGroup& group, global<const float> w
                                     global<const float> gate, RowValues<N>& of_x, RowValues<N>& rest,
                                     RowValues<N>& w) {
   for_columns<N>(group, [&](int i, int column) {
-    load_floats<N>(weight, column, w.v[i]);
+    load<N>(weight, column, w.v[i]);
     load_gate<N>(gate, column, of_x.v[i], rest.v[i]);
   });
 }

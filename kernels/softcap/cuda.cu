@@ -14,10 +14,10 @@ __global__ void softcap_fwd(global<const T> z, global<T> y, long long count) {
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N];
-  load_elements<N>(z, i, values);
+  load<N>(z, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] = cap * tanhf(values[n] * inverse_cap);
-  store_elements<N>(y, i, values);
+  store<N>(y, i, values);
 }
 
 MLG_KERNEL(softcap_bwd, inverse_cap, accumulate_dz)
@@ -26,12 +26,12 @@ __global__ void softcap_bwd(global<const T> z, global<const T> dy, global<T> dz,
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N], upstream[N];
-  load_elements<N>(z, i, values);
-  load_elements<N>(dy, i, upstream);
+  load<N>(z, i, values);
+  load<N>(dy, i, upstream);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
     const float e = __expf(-2.0f * fabsf(values[n] * inverse_cap));
     upstream[n] *= __fdividef(4.0f * e, (1.0f + e) * (1.0f + e));
   }
-  store_elements<N>(dz, i, upstream, accumulate_dz);
+  store<N>(dz, i, upstream, accumulate_dz);
 }

@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(row_block)
     if (slices > 1) load_row<N>(group, x, group.row, values);
     for_columns<N>(group, [&](int i, int column) {
       float w[N];
-      load_floats<N>(weight, column, w);
+      load<N>(weight, column, w);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) values.v[i][n] = w[n] * (r * values.v[i][n]);
     });

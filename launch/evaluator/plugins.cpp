@@ -26,11 +26,11 @@ void require_keys(const mlg_plugin_header& header, const EvaluationPlugin& plugi
 
 }  // namespace
 
-PluginHandle linked_plugin(PluginKind kind, const EvaluationPlugin& plugin) {
+PluginHandle linked_plugin(mlg_kind kind, const EvaluationPlugin& plugin) {
 #define MULLIGAN_LINKED(name) mlg_plugin_##name(),
   for (const mlg_plugin_header* header : {MULLIGAN_LINKED_PLUGINS}) {
 #undef MULLIGAN_LINKED
-    if (header->kind != static_cast<std::uint32_t>(kind) || header->name != plugin.name) continue;
+    if (header->kind != kind || header->name != plugin.name) continue;
     require_keys(*header, plugin);
     return std::make_shared<const Plugin>(header, "linked", "");
   }

@@ -8,7 +8,7 @@
 namespace mulligan {
 
 // Throws config_error where the program was built without it.
-PluginHandle linked_plugin(PluginKind kind, const EvaluationPlugin& plugin);
+PluginHandle linked_plugin(mlg_kind kind, const EvaluationPlugin& plugin);
 // Its keys as a plugin reads them.
 PluginConfig plugin_config(const EvaluationPlugin& plugin);
 

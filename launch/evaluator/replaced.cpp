@@ -55,7 +55,7 @@ void Backend::replace_known_kernels() {}
 std::string Plugin::description() const {
   return name();
 }
-Backend::Info Backend::info() const {
+mlg_device_info Backend::info() const {
   return {};
 }
 mlg_work Backend::work(void*) const {

@@ -35,7 +35,7 @@ fs::path table_of(const fs::path& shard) {
 struct Model {
   Model(const Artifact& artifact, const EvaluationSettings& settings,
         const std::vector<EvaluationSettings::Master>* masters)
-      : backend(linked_plugin(PluginKind::backend, settings.backend), plugin_config(settings.backend)),
+      : backend(linked_plugin(MLG_BACKEND, settings.backend), plugin_config(settings.backend)),
         store(backend) {
     backend.set_fused_kernels(settings.fused_kernels);
     const ComputeTypes types(static_cast<DType>(settings.activations),
@@ -64,7 +64,7 @@ struct Model {
 
 std::unique_ptr<Transform> score_transform(const EvaluationSettings& settings) {
   if (settings.transform.name.empty()) return {};
-  return std::make_unique<Transform>(linked_plugin(PluginKind::transform, settings.transform),
+  return std::make_unique<Transform>(linked_plugin(MLG_TRANSFORM, settings.transform),
                                      plugin_config(settings.transform));
 }
 
@@ -109,8 +109,8 @@ ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& set
         whole_rows_length(static_cast<std::int64_t>(text.tokens.size()), settings.eval.sequence_length)));
   const auto add_kernels = [&](const PluginHandle& plugin) { model.backend.add_kernels(*plugin); };
 
-  const PluginHandle rule = linked_plugin(PluginKind::ttt, settings.adapters),
-                     optimizer_plugin = linked_plugin(PluginKind::optimizer, settings.optimizer);
+  const PluginHandle rule = linked_plugin(MLG_TTT, settings.adapters),
+                     optimizer_plugin = linked_plugin(MLG_OPTIMIZER, settings.optimizer);
   const TttPlugin adapters(rule, plugin_config(settings.adapters));
   const Optimizer optimizer(optimizer_plugin, plugin_config(settings.optimizer));
   add_kernels(rule);
@@ -118,8 +118,8 @@ ScoreSums score_adapting(const Artifact& artifact, const EvaluationSettings& set
   std::optional<TttPlugin> base;
   std::optional<Optimizer> base_optimizer;
   if (trains_base) {
-    base.emplace(linked_plugin(PluginKind::ttt, settings.base), plugin_config(settings.base));
-    const PluginHandle plugin = linked_plugin(PluginKind::optimizer, settings.base_optimizer);
+    base.emplace(linked_plugin(MLG_TTT, settings.base), plugin_config(settings.base));
+    const PluginHandle plugin = linked_plugin(MLG_OPTIMIZER, settings.base_optimizer);
     base_optimizer.emplace(plugin, plugin_config(settings.base_optimizer));
     add_kernels(plugin);
   }

@@ -39,13 +39,13 @@ __device__ inline void adamw_elements(global<const float> gradient, global<Maste
   const float beta1 = scalars[3], one_minus_beta1 = scalars[4];
   const float decay = 1.0f - rate * scalars[5] * weight_decay, step_size = rate / scalars[1];
   float g[N], first[N], second[N];
-  load_elements<N>(gradient, i, g);
-  load_elements<N>(master, i, p);
-  load_elements<N>(exp_avg_sq, i, second);
+  load<N>(gradient, i, g);
+  load<N>(master, i, p);
+  load<N>(exp_avg_sq, i, second);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) first[n] = g[n] = g[n] * scale;
   if (exp_avg) {
-    load_elements<N>(exp_avg, i, first);
+    load<N>(exp_avg, i, first);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) first[n] = beta1 * first[n] + one_minus_beta1 * g[n];
   }
@@ -56,11 +56,11 @@ __device__ inline void adamw_elements(global<const float> gradient, global<Maste
     const float denominator = sqrtf(second[n]) * inverse_sqrt_bias2 + eps;
     p[n] = p[n] * decay - step_size * (first[n] / denominator);
   }
-  store_elements<N>(master, i, p);
+  store<N>(master, i, p);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) round(i + n, first[n], second[n]);
-  if (exp_avg) store_elements<N>(exp_avg, i, first);
-  store_elements<N>(exp_avg_sq, i, second);
+  if (exp_avg) store<N>(exp_avg, i, first);
+  store<N>(exp_avg_sq, i, second);
 }
 
 MLG_KERNEL(adamw_update, lr_multiplier, weight_decay, beta2, one_minus_beta2, eps, scaled,

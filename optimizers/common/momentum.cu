@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(row_block)
     for_columns<N>(group, [&](int, int column) {
       const long long at = group.row * width + column;
       float u[N], buffered[N];
-      load_elements<N>(gradient, at, u);
-      load_elements<N>(buffer, at, buffered);
+      load<N>(gradient, at, u);
+      load<N>(buffer, at, buffered);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) {
         u[n] = u[n] * factor;
@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(row_block)
         u[n] = to_float(Narrow<Direction>::from(u[n]));
         sum += u[n] * u[n];
       }
-      store_elements<N>(buffer, at, buffered);
-      store_elements<N>(direction, at, u);
+      store<N>(buffer, at, buffered);
+      store<N>(direction, at, u);
     });
   });
   sum = group_sum(sum, scratch);
@@ -78,10 +78,10 @@ __global__ void __launch_bounds__(row_block)
     for_columns<N>(group, [&](int, int column) {
       const long long at = group.row * width + column;
       float values[N];
-      load_elements<N>(direction, at, values);
+      load<N>(direction, at, values);
       MLG_UNROLL
       for (int n = 0; n < N; ++n) values[n] *= factor;
-      store_elements<N>(direction, at, values);
+      store<N>(direction, at, values);
     });
   });
 }

@@ -45,8 +45,8 @@ __global__ void radius_rows(global<const Direction> direction, global<Master> ma
   RadiusSums own = {0, 0, 0};
   for (int j = threadIdx.x; j < columns; j += blockDim.x) {
     float d[1], m[1];
-    load_elements<1>(direction, row * columns + j, d);
-    load_elements<1>(master, row * columns + j, m);
+    load<1>(direction, row * columns + j, d);
+    load<1>(master, row * columns + j, m);
     const double o = double(scale) * d[0], w = m[0];
     own.oo += o * o;
     own.ow += o * w;
@@ -108,10 +108,10 @@ __global__ void radius_apply(global<const Direction> direction, global<Master> m
   if (i >= count) return;
   const long long row = 3 * (i / columns);
   float d[1], w[1];
-  load_elements<1>(direction, i, d);
-  load_elements<1>(master, i, w);
+  load<1>(direction, i, d);
+  load<1>(master, i, w);
   const float o = scale * d[0] - rows[row] * w[0];
   float moved[1] = {(w[0] - rows[row + 1] * o) * rows[row + 2]};
   if (o * w[0] > 0) moved[0] *= 1.0f - scalars[0] * lr_multiplier * cautious_decay * scalars[2];
-  store_elements<1>(master, i, moved);
+  store<1>(master, i, moved);
 }

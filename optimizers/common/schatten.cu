@@ -26,7 +26,7 @@ __global__ void divide_by_norm(global<const X> x, global<const float> norm, glob
   const long long i = first_element<1>();
   if (i >= count) return;
   float value[1];
-  load_elements<1>(x, i, value);
+  load<1>(x, i, value);
   value[0] /= max(float(norm[i / elements]), float(floor_value));
-  store_elements<1>(y, i, value);
+  store<1>(y, i, value);
 }

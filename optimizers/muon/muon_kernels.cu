@@ -17,10 +17,10 @@ __global__ void muon_update(global<const Direction> direction, global<Master> ma
   const float rate = scalars[0] * lr_multiplier;
   const float decay = 1.0f - rate * scalars[2] * weight_decay, step_size = rate * scale;
   float values[N], p[N];
-  load_elements<N>(direction, i, values);
-  load_elements<N>(master, i, p);
+  load<N>(direction, i, values);
+  load<N>(master, i, p);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) p[n] = p[n] * decay - step_size * values[n];
-  store_elements<N>(master, i, p);
+  store<N>(master, i, p);
   finish_update<Master, N, Copy>(p, average, copy, i);
 }

@@ -15,7 +15,7 @@ MLG_CONST_FLOAT(scale)
 template <typename P>
 __device__ inline double square_at(P p, long long i) {
   float value[1];
-  load_elements<1>(p, i, value);
+  load<1>(p, i, value);
   return double(value[0]) * value[0];
 }
 
@@ -76,8 +76,8 @@ __global__ void normuon_apply(global<const Direction> direction, global<const fl
   const long long line = matrix_rows >= columns ? row : row / matrix_rows * columns + i % columns;
   const float rate = scalars[0] * lr_multiplier;
   float o[1], p[1];
-  load_elements<1>(direction, i, o);
-  load_elements<1>(master, i, p);
+  load<1>(direction, i, o);
+  load<1>(master, i, p);
   p[0] = p[0] * (1.0f - rate * scalars[2] * weight_decay) - rate * scale * (factors[line] * o[0]);
-  store_elements<1>(master, i, p);
+  store<1>(master, i, p);
 }

@@ -34,10 +34,10 @@ __global__ void schedule_free_update(global<const float> gradient, global<Master
   const float scale = scale_of_gradients(gradient_scale);
   const float rate = scalars[0] * lr_multiplier, decay = scalars[1] * weight_decay, kept = 1.0f - share[0];
   float g[N], d[N], v[N], y[N];
-  load_elements<N>(gradient, i, g);
-  load_elements<N>(master, i, y);
-  load_elements<N>(offset, i, d);
-  load_elements<N>(exp_avg_sq, i, v);
+  load<N>(gradient, i, g);
+  load<N>(master, i, y);
+  load<N>(offset, i, d);
+  load<N>(exp_avg_sq, i, v);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
     g[n] = g[n] * scale;
@@ -47,9 +47,9 @@ __global__ void schedule_free_update(global<const float> gradient, global<Master
     d[n] = kept * (before - beta1 * change);
     y[n] = y[n] + (before - d[n]) - change;
   }
-  store_elements<N>(master, i, y);
-  store_elements<N>(offset, i, d);
-  store_elements<N>(exp_avg_sq, i, v);
+  store<N>(master, i, y);
+  store<N>(offset, i, d);
+  store<N>(exp_avg_sq, i, v);
   finish_update<Master, N, Copy>(y, average, copy, i);
 }
 
@@ -60,9 +60,9 @@ __global__ void schedule_free_average(global<const Master> master, global<const 
   const long long i = first_element<N>();
   if (i >= count) return;
   float y[N], d[N];
-  load_elements<N>(master, i, y);
-  load_elements<N>(offset, i, d);
+  load<N>(master, i, y);
+  load<N>(offset, i, d);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) y[n] = y[n] - ratio * d[n];
-  store_elements<N>(evaluation, i, y);
+  store<N>(evaluation, i, y);
 }

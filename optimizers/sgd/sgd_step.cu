@@ -22,22 +22,22 @@ __global__ void sgd_update(global<const float> gradient, global<Master> master, 
   const float decay = decoupled ? 1.0f - rate * decay_factor * weight_decay : 1.0f;
   const float coupled_decay = decoupled ? 0.0f : decay_factor * weight_decay;
   float direction[N], p[N];
-  load_elements<N>(gradient, i, direction);
-  load_elements<N>(master, i, p);
+  load<N>(gradient, i, direction);
+  load<N>(master, i, p);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) direction[n] = direction[n] * scale + coupled_decay * p[n];
   if (momentum_buffer) {
     float buffered[N];
-    load_elements<N>(momentum_buffer, i, buffered);
+    load<N>(momentum_buffer, i, buffered);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) {
       buffered[n] = momentum * buffered[n] + direction[n];
       direction[n] = nesterov ? direction[n] + momentum * buffered[n] : buffered[n];
     }
-    store_elements<N>(momentum_buffer, i, buffered);
+    store<N>(momentum_buffer, i, buffered);
   }
   MLG_UNROLL
   for (int n = 0; n < N; ++n) p[n] = p[n] * decay - rate * direction[n];
-  store_elements<N>(master, i, p);
+  store<N>(master, i, p);
   finish_update<Master, N, Copy>(p, average, copy, i);
 }

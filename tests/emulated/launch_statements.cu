@@ -12,10 +12,10 @@ __global__ void scale_elements(global<const T> x, global<T> y, long long count) 
   const long long i = first_element<N>();
   if (i >= count) return;
   float values[N];
-  load_elements<N>(x, i, values);
+  load<N>(x, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) values[n] *= factor;
-  store_elements<N>(y, i, values, accumulate);
+  store<N>(y, i, values, accumulate);
 }
 
 // The same, without naming `accumulate`.

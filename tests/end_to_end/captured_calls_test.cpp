@@ -21,7 +21,7 @@ class List {
  public:
   explicit List(bool graphs)
       : backend_(make_plugin<Backend>(
-            PluginKind::backend, "cuda",
+            MLG_BACKEND, "cuda",
             fmt::format("device = \"emulated\"\nattention = \"library\"\ngraphs = {}", graphs))),
         store_(*backend_),
         arena_(*backend_) {

@@ -30,7 +30,7 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 std::unique_ptr<Backend> cuda() {
-  return make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"" + test_device() + "\"");
+  return make_plugin<Backend>(MLG_BACKEND, "cuda", "device = \"" + test_device() + "\"");
 }
 
 TEST(CudaModel, LogitsAndGradientsInF32) {

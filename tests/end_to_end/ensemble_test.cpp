@@ -103,7 +103,7 @@ TEST_F(EnsembleRun, MembersHaveTheSameBitsOnBothBackends) {
     LoadedConfig loaded = tiny().config(overrides);
     resolve_run_plugins(loaded, test_plugin_host(), PluginUse::score);
     const RunPlugins plugins = make_backend_plugin(loaded, test_plugin_host());
-    const auto plugin = make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding");
+    const auto plugin = make_plugin<Ensemble>(MLG_ENSEMBLE, "stochastic_rounding");
     LoadedModel model(*plugins.backend, loaded.config);
     model.load(weights_in(weights()));
     ensemble::Members members(model, loaded.config.model, *plugin, 3, 2);

@@ -203,8 +203,8 @@ TEST(SweepFiles, TheAblationHasTheRowsOfTheRecordsTable) {
     EXPECT_EQ(sweep.rows[row].set.size(), 2u);
     const RunConfig c = load_run_config(sweep.config, sweep.rows[row].set).config;
     ASSERT_TRUE(c.ttt);
-    EXPECT_EQ(c.ttt->optimizer.keys.find("weight_decay")->value.real(), decay[row]);
-    EXPECT_EQ(c.ttt->adapters.keys.find("warm_start_a")->value.boolean(), warm[row]);
+    EXPECT_EQ(c.ttt->optimizer.keys.find("weight_decay")->value.as<double>(), decay[row]);
+    EXPECT_EQ(c.ttt->adapters.keys.find("warm_start_a")->value.as<bool>(), warm[row]);
   }
 }
 

@@ -111,9 +111,8 @@ TEST(CalibrationClock, BeginsWithTheFirstBatch) {
       parse_run_config(print_resolved(tiny.config({})) + quantize_section, "with quantize", paced);
   resolve_run_plugins(loaded, test_plugin_host(), PluginUse::quantize);
   const RunPlugins plugins = make_backend_plugin(loaded, test_plugin_host());
-  const Quantizer quantizer(
-      test_plugin_host().load(PluginKind::quantizer, loaded.config.quantize->table.plugin),
-      loaded.plugin("quantize"));
+  const Quantizer quantizer(test_plugin_host().load(MLG_QUANTIZER, loaded.config.quantize->table.plugin),
+                            loaded.plugin("quantize"));
   ASSERT_TRUE(quantizer.needs_hessian());
   LoadedModel model(*plugins.backend, loaded.config);
   const MadeArtifact made =

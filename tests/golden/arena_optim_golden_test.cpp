@@ -255,7 +255,7 @@ class SoapKernels {
  public:
   SoapKernels(GoldenKernels kernels, const std::function<void(ValueRunner&)>& build)
       : backend_(make_golden_backend(kernels)) {
-    backend_->add_kernels(*test_plugin_host().load(PluginKind::optimizer, "soap_muon"));
+    backend_->add_kernels(*test_plugin_host().load(MLG_OPTIMIZER, "soap_muon"));
     runner_ = std::make_unique<ValueRunner>(*backend_);
     build(*runner_);
     runner_->prepare();

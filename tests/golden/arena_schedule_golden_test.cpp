@@ -21,7 +21,7 @@ void expect_rates(const GoldenFixture& fixture, const std::string& script, const
                   const std::string& plugin, const std::string& keys) {
   const nlohmann::json& info = fixture.manifest().at("info").at(script);
   const std::int64_t total = info.at("train_steps");
-  const auto schedule = make_plugin<Schedule>(PluginKind::schedule, plugin, keys);
+  const auto schedule = make_plugin<Schedule>(MLG_SCHEDULE, plugin, keys);
   const std::vector<std::int32_t> steps = fixture.ints(script + ".step");
   const std::vector<double> rates = fixture.doubles(script + ".lr." + group);
   ASSERT_EQ(steps.size(), rates.size());

@@ -21,7 +21,7 @@ class Nesterov {
  public:
   Nesterov(GoldenKernels kernels, const std::string& keys, const std::vector<float>& initial)
       : backend_(make_golden_backend(kernels)),
-        wrapper_(make_plugin<Wrapper>(PluginKind::wrapper, "ema_nesterov", keys)) {
+        wrapper_(make_plugin<Wrapper>(MLG_WRAPPER, "ema_nesterov", keys)) {
     backend_->add_kernels(wrapper_->plugin());
     const TensorType type(MLG_F32, {static_cast<std::int64_t>(initial.size())});
     Graph graph;
@@ -101,9 +101,9 @@ TEST(ArenaWrapperBySteps, FactorOfTheLookahead) {
   const std::int64_t total = info.at("train_steps");
   const double base = info.at("initial_lr").at("embed");
   const auto schedule = make_plugin<Schedule>(
-      PluginKind::schedule, "powercool",
+      MLG_SCHEDULE, "powercool",
       fmt::format("coefficient = {:.17g}\npower = 1.2", info.at("power_c").at("embed").get<double>()));
-  const auto wrapper = make_plugin<Wrapper>(PluginKind::wrapper, "ema_nesterov", "rate_of = 'embed'");
+  const auto wrapper = make_plugin<Wrapper>(MLG_WRAPPER, "ema_nesterov", "rate_of = 'embed'");
   const std::vector<std::int32_t> steps = fixture.ints("sota.step");
   const std::vector<double> factors = fixture.doubles("sota.lookahead");
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -26,7 +26,7 @@ class Case {
         bits_(settings.at("bits")),
         clip_(settings.at("clip_sigmas")),
         quantizer_(make_plugin<Quantizer>(
-            PluginKind::quantizer, "gptq",
+            MLG_QUANTIZER, "gptq",
             fmt::format("protected_groups = {}\nprotected_size = {}\nprotected_bits = {}",
                         settings.at("groups").get<int>(), size_, settings.at("bits_hi").get<int>()))) {}
 

@@ -29,7 +29,7 @@ QuantizedMatrix quantize(const GoldenFixture& fixture, const std::string& matrix
   request.bits = static_cast<std::int32_t>(number_after(name, ".int"));
   request.clip_sigmas = number_after(name, ".cs");
   request.parallel_for = parallel_for;
-  return quantize_matrix(*make_plugin<Quantizer>(PluginKind::quantizer, "gptq", options), request);
+  return quantize_matrix(*make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", options), request);
 }
 
 TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {

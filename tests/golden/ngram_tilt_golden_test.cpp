@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 std::unique_ptr<Transform> ngram_tilt(const Json& of, double threshold) {
   return make_plugin<Transform>(
-      PluginKind::transform, "ngram_tilt",
+      MLG_TRANSFORM, "ngram_tilt",
       fmt::format("order = {}\nthreshold = {:.17g}\nboost = {:.17g}", of.at("order").get<int>(), threshold,
                   of.at("boost").get<double>()));
 }

@@ -81,7 +81,7 @@ class QuantGolden : public testing::Test {
   // After calibrate().
   std::vector<QuantizedTensor> quantize(std::span<const QuantizeTensorRow> rows,
                                         const std::string& options) const {
-    const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", options);
+    const auto quantizer = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", options);
     QuantizeSources sources;
     sources.weights = [this](const std::string& parameter) { return params_.floats(parameter); };
     sources.moments = [this](const TapPoint& point) { return moments_.at(point); };

@@ -15,7 +15,7 @@ namespace {
 constexpr double kTolerance = 1e-12;
 
 std::unique_ptr<Schedule> make_schedule(const std::string& name, const std::string& toml) {
-  return make_plugin<Schedule>(PluginKind::schedule, name, toml);
+  return make_plugin<Schedule>(MLG_SCHEDULE, name, toml);
 }
 
 struct SgdrCase {

@@ -134,7 +134,7 @@ TEST(SeqScheduleGolden, SimulatedRuns) {
     const std::vector<Stage> stages = stages_of(infos.at(info.at("plan").get<std::string>()));
     const std::vector<Phase> phases = phases_of(stages, info.at("rewarm_steps"), info.at("loop_at"));
     const auto warmdown = make_plugin<Schedule>(
-        PluginKind::schedule, "warmdown",
+        MLG_SCHEDULE, "warmdown",
         fmt::format("fraction = {:.17g}\nmin_factor = {:.17g}\nby = 'budget'",
                     info.at("warmdown_frac").get<double>(), info.at("min_lr").get<double>()));
     const std::vector<double> rows = fixture.doubles(name);

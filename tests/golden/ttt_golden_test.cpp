@@ -225,7 +225,7 @@ TEST_F(TttGolden, BaseRates) {
   for (const auto& [name, info] : schedules.manifest().at("info").items()) {
     if (!name.starts_with("global_ttt_lr.")) continue;
     const auto plugin = make_plugin<TttPlugin>(
-        PluginKind::ttt, "global_sgd",
+        MLG_TTT, "global_sgd",
         fmt::format("lr = {}\nwarmup_chunks = {}\nwarmup_start_lr = {}", info.at("base_lr").get<double>(),
                     info.at("warmup_chunks").get<int>(), info.at("warmup_start_lr").get<double>()));
     const std::vector<double> expected = schedules.doubles(name);

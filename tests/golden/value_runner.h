@@ -21,7 +21,7 @@ inline std::string name_of(GoldenKernels kernels) {
 
 inline std::unique_ptr<Backend> make_golden_backend(GoldenKernels kernels) {
   auto backend = kernels == GoldenKernels::cuda
-                     ? make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"" + test_device() + "\"")
+                     ? make_plugin<Backend>(MLG_BACKEND, "cuda", "device = \"" + test_device() + "\"")
                      : make_test_backend();
   backend->set_fused_kernels(kernels != GoldenKernels::plain);
   return backend;

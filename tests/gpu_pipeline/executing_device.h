@@ -55,7 +55,7 @@ class ExecutingDevice final : public Device {
   bool lost() const override { return gpu_.lost(); }
   void mark(std::uint32_t slot) override { gpu_.mark(slot); }
   void await(std::uint32_t slot) override { gpu_.await(slot); }
-  std::optional<mlg_queue> queue() override { return gpu_.queue(); }
+  mlg_queue queue() override { return gpu_.queue(); }
 
  private:
   StubKernel kernel_of(const mlg_cuda_launch& launch);

@@ -41,7 +41,7 @@ void trace_optimizer(const std::string& name, const std::string& keys, const std
 }
 
 void trace_schedule(const std::string& name, const std::string& keys, std::int64_t steps, double lr) {
-  const auto schedule = make_plugin<Schedule>(PluginKind::schedule, name, keys);
+  const auto schedule = make_plugin<Schedule>(MLG_SCHEDULE, name, keys);
   for (std::int64_t step = 0; step < steps; ++step) {
     mlg_progress progress{};
     progress.step = step;
@@ -71,7 +71,7 @@ void trace_quantizer(const std::string& name, const std::string& keys, const std
   mlg_quantize_result result{};
   result.codes = codes.data();
   result.scales = scales.data();
-  make_plugin<Quantizer>(PluginKind::quantizer, name, keys)->quantize(request, result);
+  make_plugin<Quantizer>(MLG_QUANTIZER, name, keys)->quantize(request, result);
   write_safetensors(out, {{"codes", StoredType::i8, shape, std::as_bytes(std::span(codes))},
                           {"scales", StoredType::f32, {shape[0]}, std::as_bytes(std::span(scales))}});
 }

@@ -35,27 +35,16 @@ struct Keys {
   }
 };
 
-const Keys& keys(const void* self) {
-  return *static_cast<const Keys*>(self);
-}
-std::int32_t get_bool(const void* self, const char* name) {
-  return std::strcmp(keys(self).text(name), "true") == 0;
-}
-std::int64_t get_int(const void* self, const char* name) {
-  return std::atoll(keys(self).text(name));
-}
-double get_float(const void* self, const char* name) {
-  return std::atof(keys(self).text(name));
-}
-const char* get_string(const void* self, const char* name) {
-  thread_local std::string value;
-  value = keys(self).text(name);
-  if (value.size() >= 2) value = value.substr(1, value.size() - 2);  // without the quotes of TOML
-  return value.c_str();
-}
-std::uint32_t get_float_list(const void*, const char*, const double** values) {
-  *values = nullptr;
-  return 0;
+// Of keys that are no lists.
+mlg_setting get(const void* self, const char* name, std::int32_t type) {
+  thread_local std::string text;
+  text = static_cast<const Keys*>(self)->text(name);
+  mlg_setting setting{type == MLG_KEY_BOOL ? text == "true" : std::atoll(text.c_str()),
+                      std::atof(text.c_str()), nullptr, nullptr, 0};
+  if (type == MLG_KEY_STRING && text.size() >= 2)
+    text = text.substr(1, text.size() - 2);  // without TOML's quotes
+  setting.text = text.c_str();
+  return setting;
 }
 
 // Device memory between two guards.
@@ -187,7 +176,7 @@ BackendFixture::BackendFixture(const BackendUnderTest& under_test, std::vector<s
   const Keys values{&table_->header, under_test.keys};
   stops_on_bad_values_ = under_test.stops_on_bad_values;
   is_slow_ = under_test.is_slow;
-  const mlg_config config{&values, get_bool, get_int, get_float, get_string, get_float_list};
+  const mlg_config config{&values, get};
   check(table_->create(&host, &config, &instance_));
   std::istringstream names(under_test.kernel_plugins);
   for (std::string name; std::getline(names, name, ':');) {

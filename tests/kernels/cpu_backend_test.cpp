@@ -123,7 +123,7 @@ mlg_error fill_with_seven(const mlg_launch* launch) {
 TEST(CpuBackendKernels, AddedOnceReplacedOnlyOnRequest) {
   BackendFixture own(backend_under_test(1));
   const mlg_backend_table& table = own.table();
-  const mlg_kernel mine{"fill_seven", "cpu", "out y", nullptr, nullptr, fill_with_seven, nullptr, nullptr};
+  const mlg_kernel mine{"fill_seven", "cpu", "out y", nullptr, nullptr, fill_with_seven, nullptr};
   mlg_kernel other = mine;
   other.backend = "cuda";
   other.name = "for_another_backend";

@@ -46,9 +46,8 @@ class Planted final : public sdk::Backend {
     table_ = reinterpret_cast<const mlg_backend_table*>(plugin());
     mlg_config own{};
     own.self = &config.threads;
-    own.get_bool = [](const void*, const char*) -> std::int32_t { return 0; };
-    own.get_int = [](const void* threads, const char*) -> std::int64_t {
-      return *static_cast<const int*>(threads);
+    own.get = [](const void* threads, const char*, std::int32_t type) -> mlg_setting {
+      return {type == MLG_KEY_INT ? *static_cast<const int*>(threads) : 0, 0, "", nullptr, 0};
     };
     sdk::check(table_->create(sdk::host_services, &own, &self_));
   }
@@ -113,7 +112,7 @@ class Planted final : public sdk::Backend {
   mlg_determinism determinism() const noexcept override {
     return static_cast<mlg_determinism>(table_->determinism(self_));
   }
-  std::optional<mlg_queue> queue() override {
+  mlg_queue queue() override {
     mlg_queue queue{};
     sdk::check(table_->queue(self_, &queue));
     return queue;

@@ -22,14 +22,14 @@ const std::vector<std::string> kFew = {"train.steps=2", "train.tokens_per_step=6
 
 class PtxRun : public testing::Test {
  protected:
-  static void SetUpTestSuite() { test_plugin_host().load(PluginKind::backend, "cuda", MULLIGAN_PTX_PLUGIN); }
+  static void SetUpTestSuite() { test_plugin_host().load(MLG_BACKEND, "cuda", MULLIGAN_PTX_PLUGIN); }
   static TinyRun& tiny() {
     static TinyRun run(6);
     return run;
   }
   void SetUp() override {
     try {
-      make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"");
+      make_plugin<Backend>(MLG_BACKEND, "cuda", "device = \"emulated\"");
     } catch (const Error& error) {
       if (says_no_nvrtc(error.what())) GTEST_SKIP() << "runs of NVRTC's PTX: " << error.what();
       throw;

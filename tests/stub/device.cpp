@@ -58,7 +58,7 @@ class Device final : public sdk::Backend {
   void run(std::span<void* const>) override {}
   void release(void*) noexcept override {}
   void synchronize() override { cuStreamSynchronize(stream_); }
-  std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_CUDA, stream_, nullptr}; }
+  mlg_queue queue() override { return {MLG_QUEUE_CUDA, stream_, nullptr}; }
 
  private:
   void* stream_ = nullptr;

@@ -38,8 +38,8 @@ OptimizerRunner::OptimizerRunner(const std::string& plugin, const std::string& t
                                  const std::vector<Parameter>& parameters, int threads,
                                  std::unique_ptr<Backend> backend)
     : backend_(backend ? std::move(backend) : make_test_backend(threads)),
-      optimizer_(make_plugin<Optimizer>(PluginKind::optimizer, plugin, toml)) {
-  backend_->add_kernels(*test_plugin_host().load(PluginKind::optimizer, plugin));
+      optimizer_(make_plugin<Optimizer>(MLG_OPTIMIZER, plugin, toml)) {
+  backend_->add_kernels(*test_plugin_host().load(MLG_OPTIMIZER, plugin));
   Graph graph;
   std::vector<mlg_parameter> group;
   for (const Parameter& p : parameters) {
@@ -101,9 +101,9 @@ std::vector<float> OptimizerRunner::scalars(std::int64_t step, double lr) const 
 LossResult run_loss(const std::string& plugin, DType dtype, double softcap, std::int64_t columns,
                     const std::vector<float>& logits, const std::vector<std::int32_t>& targets,
                     const std::vector<float>& upstream, bool in_place) {
-  const PluginHandle handle = test_plugin_host().load(PluginKind::loss, plugin);
+  const PluginHandle handle = test_plugin_host().load(MLG_LOSS, plugin);
   const std::unique_ptr<Backend> backend = make_backend(handle);
-  const auto loss = make_plugin<Loss>(PluginKind::loss, plugin);
+  const auto loss = make_plugin<Loss>(MLG_LOSS, plugin);
   const auto rows = static_cast<std::int64_t>(targets.size());
   const TensorType per_row(MLG_F32, {rows}), matrix(dtype, {rows, columns});
 

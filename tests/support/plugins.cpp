@@ -20,13 +20,13 @@ PluginConfig test_plugin_config(const PluginHandle& plugin, const std::string& t
 }
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) {
-  return make_plugin<Backend>(PluginKind::backend, "cpu", fmt::format("threads = {}", threads));
+  return make_plugin<Backend>(MLG_BACKEND, "cpu", fmt::format("threads = {}", threads));
 }
 
 std::unique_ptr<Backend> make_test_backend(int threads) {
   std::unique_ptr<Backend> backend =
       test_device_chosen()
-          ? make_plugin<Backend>(PluginKind::backend, "cuda", fmt::format("device = \"{}\"", test_device()))
+          ? make_plugin<Backend>(MLG_BACKEND, "cuda", fmt::format("device = \"{}\"", test_device()))
           : make_cpu_backend(threads);
   backend->set_fused_kernels(test_fused_kernels());
   return backend;

@@ -18,7 +18,7 @@ PluginConfig test_plugin_config(const PluginHandle& plugin, const std::string& t
 // An instance of T (Backend, Loss, Optimizer, Schedule) made by plugin `name` of that kind. `file`: its library, where it is not
 // one of this build's plugins.
 template <typename T>
-std::unique_ptr<T> make_plugin(PluginKind kind, const std::string& name, const std::string& toml = "",
+std::unique_ptr<T> make_plugin(mlg_kind kind, const std::string& name, const std::string& toml = "",
                                const std::string& file = "") {
   const PluginHandle plugin = test_plugin_host().load(kind, name, file);
   return std::make_unique<T>(plugin, test_plugin_config(plugin, toml));

@@ -45,7 +45,7 @@ std::string stub_nccl_library() {
 std::unique_ptr<Backend> make_stub_backend() {
   nccl();
   const PluginHandle plugin =
-      PluginHost({}).load(PluginKind::backend, "stub_device", kFolder + "/mulligan_stub_device.so");
+      PluginHost({}).load(MLG_BACKEND, "stub_device", kFolder + "/mulligan_stub_device.so");
   return std::make_unique<Backend>(plugin, test_plugin_config(plugin));
 }
 

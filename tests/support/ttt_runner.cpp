@@ -13,17 +13,16 @@ TttRunner::TttRunner(const Options& options)
       store_(*backend_),
       layouts_(parameter_layouts(options.model, options.compute)),
       model_{store_, options_.model, layouts_, options.compute, options.layer_order} {
-  adapters_ =
-      make_plugin<TttPlugin>(PluginKind::ttt, options.adapter_plugin, options.adapters, options.adapter_file);
-  optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, options.optimizer, options.optimizer_keys,
+  adapters_ = make_plugin<TttPlugin>(MLG_TTT, options.adapter_plugin, options.adapters, options.adapter_file);
+  optimizer_ = make_plugin<Optimizer>(MLG_OPTIMIZER, options.optimizer, options.optimizer_keys,
                                       options.optimizer_file);
   if (options.base != "none") {
-    base_ = make_plugin<TttPlugin>(PluginKind::ttt, "global_sgd", options.base);
-    base_optimizer_ = make_plugin<Optimizer>(PluginKind::optimizer, "sgd",
+    base_ = make_plugin<TttPlugin>(MLG_TTT, "global_sgd", options.base);
+    base_optimizer_ = make_plugin<Optimizer>(MLG_OPTIMIZER, "sgd",
                                              fmt::format("momentum = {}", base_->base_update().momentum));
   }
   if (!options.transform.empty()) {
-    transform_ = make_plugin<Transform>(PluginKind::transform, options.transform, options.transform_keys,
+    transform_ = make_plugin<Transform>(MLG_TRANSFORM, options.transform, options.transform_keys,
                                         options.transform_file);
   }
   backend_->add_kernels(adapters_->plugin());

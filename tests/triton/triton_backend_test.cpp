@@ -36,9 +36,9 @@ class TritonBackend : public ::testing::Test {
   std::unique_ptr<Backend> make(const std::string& keys) {
     std::ofstream(folder_ / "fused.ptx") << kPtx;
     std::ofstream(folder_ / "fused.json") << kDescription;
-    auto backend = make_plugin<Backend>(PluginKind::backend, "cuda", keys);
+    auto backend = make_plugin<Backend>(MLG_BACKEND, "cuda", keys);
     backend->replace_kernel("softcap_ce_fwd", (folder_ / "fused.ptx").string(), "run.toml:7");
-    backend->add_kernels(*test_plugin_host().load(PluginKind::loss, "softcap_ce"));
+    backend->add_kernels(*test_plugin_host().load(MLG_LOSS, "softcap_ce"));
     return backend;
   }
   // The sentence that refuses the call; empty when it is taken.

@@ -241,7 +241,7 @@ TEST(EvaluationSettings, AreReadAsTheyWereWritten) {
   EXPECT_EQ(write_evaluation_settings(read), text);
   EXPECT_EQ(read.model.softcap, 0.1);
   EXPECT_EQ(read.model.lanes.final_lane, FinalLane::attention);
-  EXPECT_EQ(read.model.elements.at("smear_gate.window").integer(), 12);
+  EXPECT_EQ(read.model.elements.at("smear_gate.window").as<int64_t>(), 12);
   EXPECT_EQ(read.ttt.chunk_sizes, (std::vector<double>{8, 24}));
   EXPECT_EQ(read.adapters, settings_of_all_kinds().adapters);
   EXPECT_TRUE(read.base.name.empty());

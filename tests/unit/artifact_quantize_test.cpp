@@ -146,8 +146,7 @@ std::vector<QuantizedTensor> quantize_all(const Quantizer& quantizer, const Mode
 }
 
 std::vector<QuantizedTensor> quantize_small(float odd = 0) {
-  return quantize_all(*make_plugin<Quantizer>(PluginKind::quantizer, "rtn"), small_model(), record_rows(),
-                      odd);
+  return quantize_all(*make_plugin<Quantizer>(MLG_QUANTIZER, "rtn"), small_model(), record_rows(), odd);
 }
 
 // A matrix of 4 bits; `moments`: null or the second moments of its columns.
@@ -166,8 +165,7 @@ QuantizedMatrix quantize(const Quantizer& quantizer, const std::vector<float>& w
 
 TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
   const auto by = [](const char* plugin) {
-    return quantize(*make_plugin<Quantizer>(PluginKind::quantizer, plugin), normal_values(20 * 33, "plain"),
-                    20, 33);
+    return quantize(*make_plugin<Quantizer>(MLG_QUANTIZER, plugin), normal_values(20 * 33, "plain"), 20, 33);
   };
   const QuantizedMatrix gptq = by("gptq"), rtn = by("rtn");
   EXPECT_EQ(gptq.codes, rtn.codes);
@@ -176,7 +174,7 @@ TEST(Quantizers, WithoutSecondMomentsGptqRoundsToNearest) {
 
 TEST(Quantizers, BrokenInputsAreNamed) {
   EXPECT_TRUE(refuses([] { quantize_small(NAN); }, "blocks.0.attn.c_k.weight"));
-  const auto quantizer = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.0");
+  const auto quantizer = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", "damping = 0.0");
   const std::vector<float> weights(4, 1.0F), indefinite{1, 2, 2, 1};
   EXPECT_TRUE(refuses([&] { quantize(*quantizer, weights, 2, 2, indefinite.data()); }, "some.matrix",
                       "not positive definite"));
@@ -184,9 +182,8 @@ TEST(Quantizers, BrokenInputsAreNamed) {
 
 // By the quantiser that chooses over the whole model, wrongly as `how` says.
 std::vector<QuantizedTensor> choose(const std::string& how) {
-  const PluginHandle plugin =
-      test_plugin_host().load(PluginKind::quantizer, "flawed_chooser",
-                              test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
+  const PluginHandle plugin = test_plugin_host().load(
+      MLG_QUANTIZER, "flawed_chooser", test_support::built("flawed_plugins") / "mulligan_flawed_chooser.so");
   return quantize_all(Quantizer(plugin, test_plugin_config(plugin, "how = \"" + how + "\"")),
                       mulligan::small_model(24, 1),
                       {row("tok_emb.weight", TensorFormat::integer),
@@ -227,12 +224,12 @@ TEST(QuantizerChoices, WhatCannotBeIsAMistakeOfThePlugin) {
 
 // gptq without choices takes none, and needs no weights of the whole model for that.
 TEST(QuantizerChoices, NoneByDefault) {
-  const auto gptq = make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "damping = 0.5");
+  const auto gptq = make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", "damping = 0.5");
   EXPECT_TRUE(gptq->chooses());
   const mlg_quantize_tensor shape{"w", 8192, 512, 7, 14, nullptr, nullptr, nullptr};
   EXPECT_EQ(gptq->extra_bytes({&shape, 1}), 0);
   const auto choosing =
-      make_plugin<Quantizer>(PluginKind::quantizer, "gptq", "protected_groups = 1\ncorrected_tensors = 1");
+      make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", "protected_groups = 1\ncorrected_tensors = 1");
   // 64 columns of a code more each and a scale; factors at 2 and 4 bits and their scales.
   const double expected =
       8192 * (64 * 1.0113 / 8 + 2) + 4 * (8192 * 2 + 512 * 4) / 8.0 + 2 + 2 * 4 * 512 / 64.0;

@@ -47,7 +47,7 @@ inline std::unique_ptr<Backend> make_backend(const CommunicatorWorld& world) {
   if (world.backend == "stub") return make_stub_backend();
   std::string keys = "device = \"emulated\"\n";
   if (world.backend == "emulated_stream") keys += "emulated_driver = \"" + stub_driver() + "\"\n";
-  return make_plugin<Backend>(PluginKind::backend, "cuda", keys);
+  return make_plugin<Backend>(MLG_BACKEND, "cuda", keys);
 }
 
 inline std::unique_ptr<Communicator> make_communicator(const CommunicatorWorld& world, HostGroup& group,
@@ -55,9 +55,8 @@ inline std::unique_ptr<Communicator> make_communicator(const CommunicatorWorld& 
                                                        const CommunicatorOptions& options = {}) {
   std::string all_keys = keys;
   if (world.plugin == "nccl") all_keys += "\nlibrary = \"" + stub_nccl_library() + "\"";
-  return make_plugin_communicator(
-      make_plugin<CommunicatorPlugin>(PluginKind::communicator, world.plugin, all_keys), group, backend,
-      options);
+  return make_plugin_communicator(make_plugin<CommunicatorPlugin>(MLG_COMMUNICATOR, world.plugin, all_keys),
+                                  group, backend, options);
 }
 
 // A rank of that world with a collective made ready, of a tensor of ones.

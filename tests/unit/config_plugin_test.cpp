@@ -32,13 +32,14 @@ PluginConfig resolve(const std::string& text) {
 TEST(ConfigPlugin, ValuesDefaultsAndOriginsReachTheSdkView) {
   const PluginConfig config = resolve("[loss]\nplugin = 'p'\nbeta1 = 0.95\nkind = 'plain'\n");
   const mlg_config* view = config.view();
-  EXPECT_EQ(view->get_float(view->self, "beta1"), 0.95);
-  EXPECT_EQ(view->get_int(view->self, "steps"), 5);
-  EXPECT_EQ(view->get_bool(view->self, "nesterov"), 1);
-  EXPECT_STREQ(view->get_string(view->self, "kind"), "plain");
-  const double* values = nullptr;
-  ASSERT_EQ(view->get_float_list(view->self, "table", &values), 2u);
-  EXPECT_EQ(values[1], 2.5);
+  const auto get = [&](const char* name, mlg_key_type type) { return view->get(view->self, name, type); };
+  EXPECT_EQ(get("beta1", MLG_KEY_FLOAT).number, 0.95);
+  EXPECT_EQ(get("steps", MLG_KEY_INT).integer, 5);
+  EXPECT_EQ(get("nesterov", MLG_KEY_BOOL).integer, 1);
+  EXPECT_STREQ(get("kind", MLG_KEY_STRING).text, "plain");
+  const mlg_setting table = get("table", MLG_KEY_FLOAT_LIST);
+  ASSERT_EQ(table.count, 2u);
+  EXPECT_EQ(table.list[1], 2.5);
   EXPECT_EQ(config.settings().at("beta1").origin.text(), "conf/x.toml:3");
   EXPECT_EQ(config.settings().at("steps").origin.text(), "default");
 }
@@ -47,9 +48,9 @@ TEST(ConfigPluginDeathTest, ReadingAnUndeclaredKeyAbortsWithItsName) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const PluginConfig config = resolve("[loss]\nplugin = 'p'\n");
   const mlg_config* view = config.view();
-  EXPECT_DEATH(view->get_int(view->self, "nothing"),
+  EXPECT_DEATH(view->get(view->self, "nothing", MLG_KEY_INT),
                "plugin of table 'loss' declares no key 'nothing' of type int");
-  EXPECT_DEATH(view->get_int(view->self, "beta1"), "declares no key 'beta1' of type int");
+  EXPECT_DEATH(view->get(view->self, "beta1", MLG_KEY_INT), "declares no key 'beta1' of type int");
 }
 
 TEST(ConfigPlugin, ErrorsOfThePluginsKeysReadLikeThoseOfCoreKeys) {

@@ -32,7 +32,14 @@ inline double number(const ConfigNode& keys, const std::string& name) {
   ConfigValue value;
   const ConfigNode* node = keys.find(name);
   EXPECT_TRUE(node && convert(node->value, ValueType::real, value)) << "no number '" << name << "'";
-  return value.real();
+  return value.as<double>();
+}
+
+// The sections of the plugin tables, in order.
+inline std::vector<std::string> plugin_sections(const LoadedConfig& loaded) {
+  std::vector<std::string> sections;
+  for (const PluginTableRef& ref : plugin_tables(loaded.config)) sections.push_back(ref.table->section);
+  return sections;
 }
 
 }  // namespace mulligan

@@ -10,7 +10,7 @@ namespace {
 const CallAccess& access() {
   static const CallAccess known = [] {
     const std::unique_ptr<Backend> backend = make_cpu_backend(1);
-    backend->add_kernels(*test_plugin_host().load(PluginKind::loss, "softcap_ce"));
+    backend->add_kernels(*test_plugin_host().load(MLG_LOSS, "softcap_ce"));
     return CallAccess(*backend);
   }();
   return known;

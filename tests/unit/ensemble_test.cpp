@@ -40,7 +40,7 @@ std::vector<float> made(const Ensemble& plugin, const std::vector<float>& centre
 }
 
 std::unique_ptr<Ensemble> rounding_plugin(const std::string& keys = "") {
-  return make_plugin<Ensemble>(PluginKind::ensemble, "stochastic_rounding", keys);
+  return make_plugin<Ensemble>(MLG_ENSEMBLE, "stochastic_rounding", keys);
 }
 
 // Over 4,000 members the mean of each element lies within 4 standard errors. A fair plugin fails this for 1 seed in 10; the seed is fixed.

@@ -70,23 +70,11 @@ TEST_F(EvalBytes, AllTokensAndTheBytesOfTheTextAreCounted) {
               1e-12);
 }
 
-// How many rows go through one pass moves no bit of a score; how many sequences are packed into a row does.
-TEST_F(EvalBytes, RowsPerPassChangeNothing) {
-  for (const EvalMode mode : {EvalMode::rows, EvalMode::sliding}) {
-    EvalConfig eval = loaded_.config.eval;
-    eval.mode = mode;
-    eval.stride = 48;
-    std::vector<double> losses;
-    for (const std::int64_t rows : {1, 3, 64}) {
-      eval.batch_rows = rows;
-      losses.push_back(loss_alone(eval));
-    }
-    EXPECT_EQ(losses[1], losses[0]);
-    EXPECT_EQ(losses[2], losses[0]);
-    if (mode == EvalMode::sliding) continue;
-    eval.packed_sequences = 1;
-    EXPECT_NE(loss_alone(eval), losses[0]);
-  }
+TEST_F(EvalBytes, SequencesPerRowArePartOfTheScore) {
+  EvalConfig eval = loaded_.config.eval;
+  const double loss = loss_alone(eval);
+  eval.packed_sequences = 1;
+  EXPECT_NE(loss_alone(eval), loss);
 }
 
 TEST_F(EvalBytes, ADroppedRemainderLeavesOutTheBytesOfItsTokens) {

@@ -67,7 +67,7 @@ float largest_difference(const ModelResult& a, const ModelResult& b) {
 }
 
 TEST(FusedKernels, AFaultInAnyResultIsSeen) {
-  const PluginHandle plugin = test_plugin_host().load(PluginKind::backend, "cpu");
+  const PluginHandle plugin = test_plugin_host().load(MLG_BACKEND, "cpu");
   const PluginConfig config = test_plugin_config(plugin, "threads = 2");
   const ModelResult plain = run_model(false, LayerOrderKind::looped, MLG_F32);
   int planted = 0;

@@ -44,12 +44,12 @@ TEST(GraphRecorder, AStateThatNoCallNamesIsRefused) {
   const mlg_recorder& table = *recorder.table();
   mlg_value used = 0, part = 0, idle = 0;
   const mlg_tensor row = TensorType(MLG_F32, {4}).to_c();
-  ASSERT_EQ(table.state(table.self, "used", &shape, &used), nullptr);
+  ASSERT_EQ(table.state(table.self, "used", &shape, 0, &used), nullptr);
   ASSERT_EQ(table.view(table.self, used, 4, &row, &part), nullptr);
   const mlg_value arguments[] = {graph.view(gradient, 0, TensorType(MLG_F32, {4})).id, part};
   ASSERT_EQ(table.launch(table.self, "cast", arguments, 2, nullptr, 0), nullptr);
   EXPECT_EQ(recorder.states(), std::vector<std::string>{"state/used"});
-  ASSERT_EQ(table.state(table.self, "idle", &shape, &idle), nullptr);
+  ASSERT_EQ(table.state(table.self, "idle", &shape, 0, &idle), nullptr);
   EXPECT_TRUE(refuses([&] { static_cast<void>(recorder.states()); }, "no call names the state 'state/idle'"));
 }
 

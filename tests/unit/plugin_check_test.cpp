@@ -23,7 +23,7 @@
 namespace mulligan::plugin_check_test {
 namespace {
 
-PluginHandle flawed(PluginKind kind, const std::string& name) {
+PluginHandle flawed(mlg_kind kind, const std::string& name) {
   return test_plugin_host().load(kind, "",
                                  test_support::built("flawed_plugins") / ("mulligan_" + name + ".so"));
 }
@@ -39,15 +39,15 @@ std::vector<std::string> failures(const PluginHandle& plugin, const std::vector<
 }
 
 // The plugin of this kind that breaks its contract as `how` says.
-std::string flawed_of(PluginKind kind) {
-  return kind == PluginKind::ttt ? "flawed_adapters" : fmt::format("flawed_{}", kind_word(kind));
+std::string flawed_of(mlg_kind kind) {
+  return kind == MLG_TTT ? "flawed_adapters" : fmt::format("flawed_{}", kind_word(kind));
 }
-std::vector<std::string> failures(PluginKind kind, const std::string& how) {
+std::vector<std::string> failures(mlg_kind kind, const std::string& how) {
   return failures(flawed(kind, flawed_of(kind)), {"how=" + how});
 }
 
 struct Flaw {
-  PluginKind kind;
+  mlg_kind kind;
   std::string how;
   std::string line;  // the beginning of the one line that fails; empty: none does
 };
@@ -76,54 +76,47 @@ TEST_P(PluginCheck, TheFlawsOwnLineFails) {
 INSTANTIATE_TEST_SUITE_P(
     Flaws, PluginCheck,
     testing::Values(
-        Flaw{PluginKind::loss, "not_at_all", ""},
-        Flaw{PluginKind::loss, "wrong_gradient", "the gradient of the logits equals finite differences"},
-        Flaw{PluginKind::loss, "negative_target", "a negative target gives neither loss nor gradient"},
-        Flaw{PluginKind::loss, "order_of_threads", "other numbers of threads give the same bits"},
-        Flaw{PluginKind::loss, "allocates", "no allocation on the step path: a kernel allocates"},
-        Flaw{PluginKind::optimizer, "not_at_all", ""},
-        Flaw{PluginKind::optimizer, "uphill", "descends on a quadratic"},
-        Flaw{PluginKind::optimizer, "unwritten_scratch",
+        Flaw{MLG_LOSS, "not_at_all", ""},
+        Flaw{MLG_LOSS, "wrong_gradient", "the gradient of the logits equals finite differences"},
+        Flaw{MLG_LOSS, "negative_target", "a negative target gives neither loss nor gradient"},
+        Flaw{MLG_LOSS, "order_of_threads", "other numbers of threads give the same bits"},
+        Flaw{MLG_LOSS, "allocates", "no allocation on the step path: a kernel allocates"},
+        Flaw{MLG_OPTIMIZER, "not_at_all", ""}, Flaw{MLG_OPTIMIZER, "uphill", "descends on a quadratic"},
+        Flaw{MLG_OPTIMIZER, "unwritten_scratch",
              "weights and states are written, whatever memory held before"},
-        Flaw{PluginKind::optimizer, "allocates", "no allocation on the step path"},
-        Flaw{PluginKind::optimizer, "moves_at_zero", "a rate of zero changes no weight"},
-        Flaw{PluginKind::schedule, "not_at_all", ""}, Flaw{PluginKind::schedule, "momentum", ""},
-        Flaw{PluginKind::schedule, "impure", "the same progress gives the same rate"},
-        Flaw{PluginKind::schedule, "allocates", "no allocation on the step path: rate()"},
-        Flaw{PluginKind::ttt, "bias", ""}, Flaw{PluginKind::ttt, "factor", ""},
-        Flaw{PluginKind::ttt, "negative_steps", "plan() is possible"},
-        Flaw{PluginKind::ttt, "nan_weight", "plan() is possible"},
-        Flaw{PluginKind::ttt, "impure_plan", "plan() is possible"},
-        Flaw{PluginKind::ttt, "wrong_gradient", "gradients equal finite differences: gradients[0]"},
-        Flaw{PluginKind::ttt, "forgets_output_gradient",
-             "gradients equal finite differences: output_gradient"},
-        Flaw{PluginKind::transform, "not_at_all", ""},
-        Flaw{PluginKind::transform, "remembers", "no proposal knows its own or a later token"},
-        Flaw{PluginKind::transform, "impure", "asking twice changes nothing"},
-        Flaw{PluginKind::ensemble, "not_at_all", ""},
-        Flaw{PluginKind::ensemble, "unwritten", "members and the reference are written whole and finite"},
-        Flaw{PluginKind::ensemble, "cut",
+        Flaw{MLG_OPTIMIZER, "allocates", "no allocation on the step path"},
+        Flaw{MLG_OPTIMIZER, "moves_at_zero", "a rate of zero changes no weight"},
+        Flaw{MLG_SCHEDULE, "not_at_all", ""}, Flaw{MLG_SCHEDULE, "momentum", ""},
+        Flaw{MLG_SCHEDULE, "impure", "the same progress gives the same rate"},
+        Flaw{MLG_SCHEDULE, "allocates", "no allocation on the step path: rate()"}, Flaw{MLG_TTT, "bias", ""},
+        Flaw{MLG_TTT, "factor", ""}, Flaw{MLG_TTT, "negative_steps", "plan() is possible"},
+        Flaw{MLG_TTT, "nan_weight", "plan() is possible"}, Flaw{MLG_TTT, "impure_plan", "plan() is possible"},
+        Flaw{MLG_TTT, "wrong_gradient", "gradients equal finite differences: gradients[0]"},
+        Flaw{MLG_TTT, "forgets_output_gradient", "gradients equal finite differences: output_gradient"},
+        Flaw{MLG_TRANSFORM, "not_at_all", ""},
+        Flaw{MLG_TRANSFORM, "remembers", "no proposal knows its own or a later token"},
+        Flaw{MLG_TRANSFORM, "impure", "asking twice changes nothing"}, Flaw{MLG_ENSEMBLE, "not_at_all", ""},
+        Flaw{MLG_ENSEMBLE, "unwritten", "members and the reference are written whole and finite"},
+        Flaw{MLG_ENSEMBLE, "cut",
              "the same member has the same bits, whatever was made before and however work is cut"},
-        Flaw{PluginKind::ensemble, "seeded_reference", "the reference depends on no seed"},
-        Flaw{PluginKind::ensemble, "bytes", "stored bytes are finite, not negative and grow with the weight"},
-        Flaw{PluginKind::wrapper, "not_at_all", ""},
-        Flaw{PluginKind::wrapper, "misnames",
-             "records what follows an update, with states of the parameter's shape"},
-        Flaw{PluginKind::wrapper, "unwritten_scratch",
-             "weights and states are written, whatever memory held before"},
-        Flaw{PluginKind::wrapper, "joins", "several parameters as one are done as one by one"},
-        Flaw{PluginKind::quantizer, "not_at_all", ""},
-        Flaw{PluginKind::quantizer, "beyond_bits", "codes lie within their bits"},
-        Flaw{PluginKind::quantizer, "understates", "squared_error is that of the codes"},
-        Flaw{PluginKind::quantizer, "order", "the same bits however the work is cut"}),
+        Flaw{MLG_ENSEMBLE, "seeded_reference", "the reference depends on no seed"},
+        Flaw{MLG_ENSEMBLE, "bytes", "stored bytes are finite, not negative and grow with the weight"},
+        Flaw{MLG_WRAPPER, "not_at_all", ""},
+        Flaw{MLG_WRAPPER, "misnames", "records what follows an update, with states of the parameter's shape"},
+        Flaw{MLG_WRAPPER, "unwritten_scratch", "weights and states are written, whatever memory held before"},
+        Flaw{MLG_WRAPPER, "joins", "several parameters as one are done as one by one"},
+        Flaw{MLG_QUANTIZER, "not_at_all", ""},
+        Flaw{MLG_QUANTIZER, "beyond_bits", "codes lie within their bits"},
+        Flaw{MLG_QUANTIZER, "understates", "squared_error is that of the codes"},
+        Flaw{MLG_QUANTIZER, "order", "the same bits however the work is cut"}),
     [](const auto& param) { return flawed_of(param.param.kind) + "_" + param.param.how; });
 
 // What a loss says of itself decides what is asked of it.
 TEST(PluginCheck, ALossThatIsNoCrossEntropySaysSo) {
-  EXPECT_TRUE(failures(flawed(PluginKind::loss, "focal_loss"), {}).empty());
+  EXPECT_TRUE(failures(flawed(MLG_LOSS, "focal_loss"), {}).empty());
   for (const auto& [plugin, how] : {std::pair{"undeclared_loss", ""}, std::pair{"flawed_loss", "how=bits"}}) {
-    const std::vector<std::string> failed = failures(
-        flawed(PluginKind::loss, plugin), *how ? std::vector<std::string>{how} : std::vector<std::string>{});
+    const std::vector<std::string> failed =
+        failures(flawed(MLG_LOSS, plugin), *how ? std::vector<std::string>{how} : std::vector<std::string>{});
     ASSERT_FALSE(failed.empty()) << plugin;
     EXPECT_TRUE(failed[0].starts_with("it is a cross entropy in nats")) << failed[0];
     EXPECT_TRUE(contains(failed[0], "cross_entropy = false"));
@@ -132,33 +125,33 @@ TEST(PluginCheck, ALossThatIsNoCrossEntropySaysSo) {
 
 // Some flaws break more than one promise: their own line is among those that fail.
 TEST(PluginCheck, WhatIsNotWrittenIsFound) {
-  const auto fails = [](PluginKind kind, const std::string& how, const std::string& part) {
+  const auto fails = [](mlg_kind kind, const std::string& how, const std::string& part) {
     const std::vector<std::string> failed = failures(kind, how);
     for (const std::string& line : failed) {
       if (line.find(part) != line.npos) return;
     }
     ADD_FAILURE() << flawed_of(kind) << " " << how << ": " << fmt::format("{}", failed);
   };
-  fails(PluginKind::loss, "no_token_loss",
+  fails(MLG_LOSS, "no_token_loss",
         "every output is written, whatever memory held before (f32): element 0 of token_loss is not written");
-  fails(PluginKind::loss, "half_gradient", "of logits_gradient is not written");
-  fails(PluginKind::loss, "differs_in_one", "forward and backward in one are those of the two apart (f32)");
-  fails(PluginKind::optimizer, "ignores_scale",
+  fails(MLG_LOSS, "half_gradient", "of logits_gradient is not written");
+  fails(MLG_LOSS, "differs_in_one", "forward and backward in one are those of the two apart (f32)");
+  fails(MLG_OPTIMIZER, "ignores_scale",
         "a fused update is a plain one of scaled gradients, with average and copy");
-  fails(PluginKind::optimizer, "late_copy",
+  fails(MLG_OPTIMIZER, "late_copy",
         "a fused update is a plain one of scaled gradients, with average and copy");
-  fails(PluginKind::optimizer, "reads_neighbours", "several parameters as one are updated as one by one");
-  fails(PluginKind::ttt, "no_gradient", "of gradients[0] at tap 'mlp_down' is not written");
-  fails(PluginKind::ensemble, "remembers", "the same member has the same bits");
-  fails(PluginKind::quantizer, "no_scale", "codes and scales are written");
-  fails(PluginKind::optimizer, "remembers", "scalars() is a function of the step alone");
-  fails(PluginKind::wrapper, "remembers", "scalars() is a function of the step alone");
+  fails(MLG_OPTIMIZER, "reads_neighbours", "several parameters as one are updated as one by one");
+  fails(MLG_TTT, "no_gradient", "of gradients[0] at tap 'mlp_down' is not written");
+  fails(MLG_ENSEMBLE, "remembers", "the same member has the same bits");
+  fails(MLG_QUANTIZER, "no_scale", "codes and scales are written");
+  fails(MLG_OPTIMIZER, "remembers", "scalars() is a function of the step alone");
+  fails(MLG_WRAPPER, "remembers", "scalars() is a function of the step alone");
   for (const std::string how : {"negative", "nan", "infinite", "negative_factor"})
-    fails(PluginKind::schedule, how, "rates and factors are finite and not negative");
+    fails(MLG_SCHEDULE, how, "rates and factors are finite and not negative");
 }
 
 TEST(PluginCheck, TheHiddenStatesGradientIsComparedToo) {
-  const PluginHandle loss = flawed(PluginKind::loss, "hidden_loss");
+  const PluginHandle loss = flawed(MLG_LOSS, "hidden_loss");
   EXPECT_TRUE(failures(loss).empty()) << fmt::format("{}", failures(loss));
   const std::vector<std::string> failed = failures(loss, {"gradient_factor=0.8"});
   ASSERT_EQ(failed.size(), 1u) << fmt::format("{}", failed);
@@ -187,7 +180,7 @@ TEST(PluginCheck, EveryShippedPluginPasses) {
 
 // The check run before training refuses what would train on whatever memory holds.
 TEST(StartCheck, RefusesALossThatWritesNothing) {
-  const PluginHandle plugin = flawed(PluginKind::loss, "flawed_loss");
+  const PluginHandle plugin = flawed(MLG_LOSS, "flawed_loss");
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   backend->add_kernels(*plugin);
   const ModelConfig model = small_model(64, 1);
@@ -201,8 +194,8 @@ TEST(StartCheck, RefusesALossThatWritesNothing) {
 
 // Ranks may be threads of one process.
 TEST(StartCheck, BackendsOfSeveralThreadsTakeKernelsAtOnce) {
-  const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "adamw"),
-                     cpu = test_plugin_host().load(PluginKind::backend, "cpu");
+  const PluginHandle plugin = test_plugin_host().load(MLG_OPTIMIZER, "adamw"),
+                     cpu = test_plugin_host().load(MLG_BACKEND, "cpu");
   ASSERT_FALSE(plugin->kernels().empty());
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < 4; ++rank)
@@ -215,7 +208,7 @@ TEST(StartCheck, BackendsOfSeveralThreadsTakeKernelsAtOnce) {
 }
 
 TEST(StartCheck, AdaptersThatReadNoBlockInputLeaveADefinedGradient) {
-  const PluginHandle plugin = flawed(PluginKind::ttt, "flawed_adapters");
+  const PluginHandle plugin = flawed(MLG_TTT, "flawed_adapters");
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   backend->add_kernels(*plugin);
   const ModelConfig model = small_model(64, 1);
@@ -235,7 +228,7 @@ class MicroStep {
   explicit MicroStep(const std::string& keys)
       : model_(small_model(19, 2)), backend_(make_cpu_backend(1)), store_(*backend_) {
     const PluginHandle plugin = test_plugin_host().load(
-        PluginKind::loss, "", test_support::built("flawed_plugins") / "mulligan_hidden_loss.so");
+        MLG_LOSS, "", test_support::built("flawed_plugins") / "mulligan_hidden_loss.so");
     backend_->add_kernels(*plugin);
     loss_ = std::make_unique<Loss>(plugin, test_plugin_config(plugin, keys));
     for (ParameterLayout& layout : parameter_layouts(model_, MLG_F32)) {

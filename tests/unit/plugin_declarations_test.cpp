@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <set>
 
 #include "framework/graph/graph_recorder.h"
 #include "framework/plugin/backend.h"
@@ -19,7 +18,7 @@ namespace {
 
 // The states that an optimiser makes for one parameter, and which of them survive warm-up.
 std::map<std::string, bool> states_of(const std::string& name, const std::string& keys) {
-  const auto optimizer = make_plugin<Optimizer>(PluginKind::optimizer, name, keys);
+  const auto optimizer = make_plugin<Optimizer>(MLG_OPTIMIZER, name, keys);
   Graph graph;
   GraphRecorder recorder(graph, "optimizer");
   const TensorType type(MLG_F32, {8, 8});
@@ -42,23 +41,6 @@ TEST(PluginDeclarations, MomentumSurvivesWarmUpAndAveragesOfAdamwDoNot) {
             (std::map<std::string, bool>{{"optimizer/w.exp_avg", false}, {"optimizer/w.exp_avg_sq", false}}));
 }
 
-// What is not a state cannot survive.
-TEST(PluginDeclarations, OnlyAStateCanBeDeclaredToSurvive) {
-  Graph graph;
-  const GraphRecorder recorder(graph, "optimizer.matrices");
-  const mlg_recorder& table = *recorder.table();
-  const mlg_tensor shape = TensorType(MLG_F32, {4}).to_c();
-  mlg_value scratch = 0, state = 0;
-  ASSERT_EQ(table.scratch(table.self, &shape, &scratch), nullptr);
-  ASSERT_EQ(table.state(table.self, "w.sum", &shape, &state), nullptr);
-  const mlg_error refusal = table.survives_warmup(table.self, scratch);
-  ASSERT_NE(refusal, nullptr);
-  EXPECT_TRUE(contains(std::string(refusal), "is not a state")) << refusal;
-  EXPECT_TRUE(recorder.surviving().empty());
-  EXPECT_EQ(table.survives_warmup(table.self, state), nullptr);
-  EXPECT_EQ(recorder.surviving(), std::set<std::string>{"optimizer.matrices/w.sum"});
-}
-
 TEST(PluginDeclarations, ABackendThatTakesNoCompiledKernelSaysSo) {
   const std::unique_ptr<Backend> backend = make_cpu_backend(1);
   EXPECT_TRUE(refuses([&] { backend->replace_kernel("cast", "cast.ptx", "run.toml:7"); },
@@ -67,26 +49,24 @@ TEST(PluginDeclarations, ABackendThatTakesNoCompiledKernelSaysSo) {
 
 TEST(PluginDeclarations, BackendsSayWhereTransfersStand) {
   EXPECT_EQ(make_cpu_backend(1)->queue().kind, MLG_QUEUE_HOST);
-  EXPECT_EQ(make_plugin<Backend>(PluginKind::backend, "null")->queue().kind, MLG_QUEUE_NONE);
-  EXPECT_EQ(make_plugin<Backend>(PluginKind::backend, "cuda", "device = \"emulated\"")->queue().kind,
-            MLG_QUEUE_NONE);
+  EXPECT_EQ(make_plugin<Backend>(MLG_BACKEND, "null")->queue().kind, MLG_QUEUE_NONE);
+  EXPECT_EQ(make_plugin<Backend>(MLG_BACKEND, "cuda", "device = \"emulated\"")->queue().kind, MLG_QUEUE_NONE);
 }
 
-TEST(PluginDeclarations, WhatABackendMayLeaveNullHasADefault) {
-  const PluginHandle plugin =
-      test_plugin_host().load(PluginKind::backend, "minimal_backend",
-                              test_support::built("bad_plugins") / "mulligan_minimal_backend.so");
+TEST(PluginDeclarations, WhatABackendDoesNotOverrideHasADefault) {
+  const PluginHandle plugin = test_plugin_host().load(
+      MLG_BACKEND, "minimal_backend", test_support::built("bad_plugins") / "mulligan_minimal_backend.so");
   Backend backend(plugin, test_plugin_config(plugin));
   EXPECT_EQ(backend.queue().kind, MLG_QUEUE_NONE);
   EXPECT_EQ(backend.promises(), MLG_DETERMINISM_NONE);
   backend.mark(0);
   backend.await(0);
   EXPECT_TRUE(backend.made().empty());
-  EXPECT_TRUE(refuses([&] { backend.work(nullptr); }, "does not say what its calls launch"));
+  EXPECT_TRUE(refuses([&] { backend.work(nullptr); }, "does not know what its calls launch"));
 }
 
 std::unique_ptr<Backend> make() {
-  return make_plugin<Backend>(PluginKind::backend, "null");
+  return make_plugin<Backend>(MLG_BACKEND, "null");
 }
 
 TEST(NullBackend, HandsOutMoreThanAnyMachineHas) {

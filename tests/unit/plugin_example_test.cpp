@@ -15,7 +15,7 @@ const std::filesystem::path kFolder = test_support::built("lion");
 
 TEST(ExamplePlugin, IsFoundInItsFolderAndTellsItsKeys) {
   PluginHost host({{"--plugin-path", kFolder}});
-  const PluginHandle plugin = host.load(PluginKind::optimizer, "lion");
+  const PluginHandle plugin = host.load(MLG_OPTIMIZER, "lion");
   EXPECT_EQ(plugin->path(), std::filesystem::canonical(kFolder / "mulligan_lion.so"));
   EXPECT_EQ(plugin->abi(), "1.0");
   EXPECT_EQ(plugin->state_version(), 1u);
@@ -25,7 +25,7 @@ TEST(ExamplePlugin, IsFoundInItsFolderAndTellsItsKeys) {
 }
 
 TEST(ExamplePlugin, ItsOwnKernelFollowsTheFormula) {
-  test_plugin_host().load(PluginKind::optimizer, "lion", kFolder / "mulligan_lion.so");
+  test_plugin_host().load(MLG_OPTIMIZER, "lion", kFolder / "mulligan_lion.so");
   constexpr std::int64_t kCount = 40'003;  // several pieces of the parallel loop and a ragged end
   constexpr double kBeta1 = 0.8, kBeta2 = 0.95, kDecay = 0.1, kMultiplier = 2.0;
   std::vector<float> initial(kCount), gradient(kCount);
@@ -56,7 +56,7 @@ TEST(ExamplePlugin, ItsOwnKernelFollowsTheFormula) {
 // mulligan_cuda_sources() of the installed package: the kernel's text is in the library, and compiles for the host.
 TEST(ExamplePlugin, APluginOutOfTreeBringsCudaKernels) {
   const std::filesystem::path file = test_support::built("with_cuda") / "mulligan_halving.so";
-  const PluginHandle plugin = test_plugin_host().load(PluginKind::optimizer, "halving", file);
+  const PluginHandle plugin = test_plugin_host().load(MLG_OPTIMIZER, "halving", file);
   ASSERT_EQ(plugin->kernels().size(), 1u);
   EXPECT_STREQ(plugin->kernels()[0].backend, "cuda");
   EXPECT_NE(std::string(plugin->kernels()[0].source).find("__global__ void halving_step"), std::string::npos);

@@ -34,7 +34,7 @@ std::string sentence(Action&& action) {
 
 std::string refusal(const std::string& name) {
   PluginHost host({});
-  const std::string text = sentence([&] { host.load(PluginKind::schedule, "", bad_file(name)); });
+  const std::string text = sentence([&] { host.load(MLG_SCHEDULE, "", bad_file(name)); });
   EXPECT_TRUE(host.loaded().empty());
   EXPECT_TRUE(contains(text, bad_file(name).string()));
   return text;
@@ -74,7 +74,7 @@ TEST(PluginRefused, UnresolvedSymbolAtLoadingNotLater) {
 }
 TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
   PluginHost host({});
-  const PluginHandle plugin = host.load(PluginKind::schedule, "", bad_file("throwing_constructor"));
+  const PluginHandle plugin = host.load(MLG_SCHEDULE, "", bad_file("throwing_constructor"));
   const PluginConfig defaults = test_plugin_config(plugin, "must = 7");
   EXPECT_TRUE(contains(sentence([&] { Schedule(plugin, defaults); }),
                        "[test]: schedule 'throwing_constructor' (" + fs::canonical(plugin->path()).string() +
@@ -88,7 +88,7 @@ TEST(PluginRefused, ThrowingConstructorAndEveryKeyTypeReachesIt) {
 TEST_F(PluginFolders, FilesThatAreNoLibraries) {
   PluginHost host({});
   const auto text = [&](const fs::path& path) {
-    return sentence([&] { host.load(PluginKind::schedule, "", path); });
+    return sentence([&] { host.load(MLG_SCHEDULE, "", path); });
   };
   EXPECT_TRUE(contains(text(root_ / "absent.so"), "cannot be loaded: cannot open shared object file"));
   std::ofstream(root_ / "text.so") << "int main() {}\n";
@@ -97,46 +97,46 @@ TEST_F(PluginFolders, FilesThatAreNoLibraries) {
 
 TEST_F(PluginFolders, AStrippedPlainCPluginWorks) {
   PluginHost host({{"--plugin-path", folder("a", {{"plain_c", "mulligan_plain_c.so"}})}});
-  const PluginHandle plugin = host.load(PluginKind::schedule, "plain_c");
+  const PluginHandle plugin = host.load(MLG_SCHEDULE, "plain_c");
   EXPECT_EQ(plugin->version(), "1.0");
   EXPECT_EQ(plugin->abi(), "1.0");
   EXPECT_EQ(plugin->sha256(), sha256_hex_of_file(bad_file("plain_c")));
   EXPECT_EQ(plugin->path(), fs::canonical(root_ / "a" / "mulligan_plain_c.so"));
   const Schedule schedule(plugin, test_plugin_config(plugin));
   EXPECT_EQ(schedule.rate({5, 10, 0.5, 0.0}, 0.25).lr, 0.25);
-  EXPECT_EQ(host.load(PluginKind::schedule, "plain_c"), plugin) << "the second call gives the same plugin";
+  EXPECT_EQ(host.load(MLG_SCHEDULE, "plain_c"), plugin) << "the second call gives the same plugin";
   ASSERT_EQ(host.loaded().size(), 1u);
 }
 
 TEST_F(PluginFolders, TwoDifferentLibrariesForOneNameAreRefused) {
   PluginHost host({{"--plugin-path", folder("a", {{"twin_a", "mulligan_twin.so"}})},
                    {"MULLIGAN_PLUGIN_PATH", folder("b", {{"twin_b", "mulligan_twin.so"}})}});
-  const std::string text = sentence([&] { host.load(PluginKind::schedule, "twin"); });
+  const std::string text = sentence([&] { host.load(MLG_SCHEDULE, "twin"); });
   EXPECT_TRUE(contains(text, "two different libraries offer the schedule 'twin'",
                        (root_ / "a" / "mulligan_twin.so").string(),
                        (root_ / "b" / "mulligan_twin.so").string()));
 }
 TEST_F(PluginFolders, ASecondLibraryUnderANameInUseIsRefused) {
   PluginHost host({});
-  host.load(PluginKind::schedule, "twin", bad_file("twin_a"));
+  host.load(MLG_SCHEDULE, "twin", bad_file("twin_a"));
   EXPECT_TRUE(contains(
-      sentence([&] { host.load(PluginKind::schedule, "twin", bad_file("twin_b")); }),
+      sentence([&] { host.load(MLG_SCHEDULE, "twin", bad_file("twin_b")); }),
       "is in use already, and '" + fs::canonical(bad_file("twin_b")).string() + "' has the same name"));
 }
 TEST_F(PluginFolders, EqualCopiesAreNotDuplicatesAndThePathDecides) {
   const fs::path a = folder("a", {{"twin_a", "mulligan_twin.so"}}),
                  b = folder("b", {{"twin_a", "mulligan_twin.so"}});
   PluginHost copies({{"--plugin-path", a}, {"--plugin-path", b}});
-  EXPECT_EQ(copies.load(PluginKind::schedule, "twin")->path(), fs::canonical(a / "mulligan_twin.so"));
+  EXPECT_EQ(copies.load(MLG_SCHEDULE, "twin")->path(), fs::canonical(a / "mulligan_twin.so"));
   PluginHost host(
       {{"--plugin-path", folder("c", {{"twin_a", "mulligan_twin.so"}, {"twin_b", "mulligan_y.so"}})}});
-  EXPECT_EQ(host.load(PluginKind::schedule, "twin", root_ / "c" / "mulligan_y.so")->version(), "2.0");
+  EXPECT_EQ(host.load(MLG_SCHEDULE, "twin", root_ / "c" / "mulligan_y.so")->version(), "2.0");
 }
 
 TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
   const fs::path a = folder("a", {{"plain_c", "mulligan_plain_c.so"}});
   PluginHost host({{"--plugin-path", a}, {"MULLIGAN_PLUGIN_PATH", root_ / "gone"}});
-  const std::string text = sentence([&] { host.load(PluginKind::schedule, "plain_d"); });
+  const std::string text = sentence([&] { host.load(MLG_SCHEDULE, "plain_d"); });
   EXPECT_TRUE(contains(text, "there is no schedule plugin 'plain_d' (did you mean 'plain_c'?)",
                        "'" + a.string() + "' (from --plugin-path)",
                        "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)"));
@@ -145,16 +145,16 @@ TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
   const fs::path a =
       folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_major", "mulligan_wrong_major.so"}});
   PluginHost host({{"--plugin-path", a}});
-  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "wrong_major"); }),
-                       "was built for plugin ABI 9"));
-  EXPECT_EQ(host.load(PluginKind::schedule, "plain_c")->name(), "plain_c");
+  EXPECT_TRUE(
+      contains(sentence([&] { host.load(MLG_SCHEDULE, "wrong_major"); }), "was built for plugin ABI 9"));
+  EXPECT_EQ(host.load(MLG_SCHEDULE, "plain_c")->name(), "plain_c");
 }
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
   PluginHost host({});
-  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::optimizer, "", bad_file("plain_c")); }),
-                       "holds a schedule ('plain_c'), but an optimizer is wanted here"));
-  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "other", bad_file("plain_c")); }),
-                       "holds the schedule 'plain_c', but plugin = \"other\" is wanted here"));
+  EXPECT_TRUE(contains(sentence([&] { host.load(MLG_OPTIMIZER, "", bad_file("plain_c")); }),
+                       "holds the schedule 'plain_c', but the optimizer is needed here"));
+  EXPECT_TRUE(contains(sentence([&] { host.load(MLG_SCHEDULE, "other", bad_file("plain_c")); }),
+                       "holds the schedule 'plain_c', but the schedule 'other' is needed here"));
 }
 
 TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
@@ -174,7 +174,7 @@ TEST_F(PluginFolders, PlacesInOrderAndNeverTheCurrentFolder) {
   EXPECT_TRUE(places[4].path.is_absolute());
   EXPECT_TRUE(fs::is_directory(places[4].path)) << places[4].path << " holds the plugins of this build";
   PluginHost host(places);
-  EXPECT_TRUE(contains(sentence([&] { host.load(PluginKind::schedule, "plain_c"); }),
+  EXPECT_TRUE(contains(sentence([&] { host.load(MLG_SCHEDULE, "plain_c"); }),
                        "there is no schedule plugin 'plain_c'"));
   fs::current_path(before);
 }
@@ -190,13 +190,13 @@ TEST(PluginListing, KeysWithTypeDefaultRangeAndHelp) {
   const std::string text = describe_plugin(test_plugin_host(), "sgdr", false);
   EXPECT_TRUE(contains(text, "schedule 'sgdr' 1.0: cosine annealing with warm restarts",
                        "period_multiplier  float", "(required)", "step, epoch, budget",
-                       "sha256  " + test_plugin_host().load(PluginKind::schedule, "sgdr")->sha256()));
+                       "sha256  " + test_plugin_host().load(MLG_SCHEDULE, "sgdr")->sha256()));
   EXPECT_TRUE(contains(describe_plugin(test_plugin_host(), "sgdr", true), "\"required\": true"));
 }
 
 // What stands in the program's plugin folder is the program's, by whatever path it is named.
 TEST_F(PluginFolders, ALibraryOutsideOfTheProgramsFolderIsTheUsersOwn) {
-  const fs::path programs = test_plugin_host().locate(PluginKind::schedule, "sgdr");
+  const fs::path programs = test_plugin_host().locate(MLG_SCHEDULE, "sgdr");
   EXPECT_EQ(programs.parent_path(), fs::canonical(program_plugin_folder()));
   EXPECT_FALSE(is_own_plugin(programs));
   const fs::path own = folder("own", {{"plain_c", "mulligan_p.so"}});

@@ -12,7 +12,7 @@ namespace mulligan::plugin_schedule_test {
 namespace {
 
 std::unique_ptr<Schedule> make(const std::string& name, const std::string& toml = "") {
-  return make_plugin<Schedule>(PluginKind::schedule, name, toml);
+  return make_plugin<Schedule>(MLG_SCHEDULE, name, toml);
 }
 mlg_progress at_step(std::int64_t step, std::int64_t total) {
   return {step, total, total ? static_cast<double>(step) / static_cast<double>(total) : 0, 0};

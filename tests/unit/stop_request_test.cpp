@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <mulligan/alternate_stack.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +18,6 @@
 #include <string>
 #include <thread>
 
-#include "framework/core/alternate_stack.h"
 #include "framework/core/child_process.h"
 #include "framework/core/error.h"
 #include "framework/core/exhaustion.h"
@@ -221,8 +221,8 @@ TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {
     action.sa_flags = SA_ONSTACK;
     sigaction(SIGSEGV, &action, nullptr);
     std::thread([] {
-      install_alternate_stack();
-      install_alternate_stack();
+      sdk::install_alternate_stack();
+      sdk::install_alternate_stack();
 #if defined(__x86_64__)
       asm volatile("mov $64, %rsp\n\tpush %rax");
 #else

@@ -63,7 +63,7 @@ using Proposed = std::map<std::int64_t, std::vector<int>>;  // by target
 
 // What a feed proposes for the batches of a plan, asked as a run asks.
 Proposed fed(TransformOrder order) {
-  const auto transform = make_plugin<Transform>(PluginKind::transform, "ngram_tilt", kNgram);
+  const auto transform = make_plugin<Transform>(MLG_TRANSFORM, "ngram_tilt", kNgram);
   TransformFeed feed(*transform, order, tokens, plan, kTinyVocabulary, 3);
   Proposed proposed;
   feed.enter_lane(0);
@@ -179,8 +179,7 @@ TEST(TttTransform, APeekingTransformIsRefused) {
 
 // The probe finds a host that tells a token before it asks for the proposal.
 TEST(TransformProbe, FindsAnOrderThatTellsTooEarly) {
-  const auto transform =
-      make_plugin<Transform>(PluginKind::transform, "ngram_tilt", "order = 16\nthreshold = 0.8");
+  const auto transform = make_plugin<Transform>(MLG_TRANSFORM, "ngram_tilt", "order = 16\nthreshold = 0.8");
   EXPECT_EQ(transform_problem(*transform, 8192), "");
   EXPECT_EQ(transform_problem(*transform, 2), "");
   for (const std::size_t ahead : {1u, 2u, 7u})

@@ -28,7 +28,7 @@ Card own_device(const LoadedConfig& loaded, PluginHost& host) {
   std::string why_not;
   const RunPlugins device = device_plugins(loaded, host, why_not);
   if (!device.backend) return card;
-  const Backend::Info info = device.backend->info();
+  const mlg_device_info info = device.backend->info();
   card.description = info.description;
   card.memory_bytes = static_cast<double>(info.memory_bytes);
   return card;

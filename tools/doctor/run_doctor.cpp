@@ -145,7 +145,7 @@ Throughput throughput_of(const ObservedRun& run) {
     if (parameter.layout.spec.matrix && parameter.name() != "tok_emb.weight")
       seen.matrix_parameters += static_cast<double>(parameter.layout.spec.type.elements());
   }
-  const Backend::Info info = run.phases.backend().info();
+  const mlg_device_info info = run.phases.backend().info();
   if (info.threads > 0 && run.ranks.alone())
     seen.peak_operations_per_second =
         cpu_peak(info.threads, run.loaded.config.phases.back().compute_dtype != Precision::fp32);

@@ -11,7 +11,7 @@ template <int N>
 __device__ inline void load_scales(global<const float> s, int column, float (&out)[N]) {
   MLG_UNROLL
   for (int n = 0; n < N; ++n) out[n] = 1;
-  if (s) load_floats<N>(s, column, out);
+  if (s) load<N>(s, column, out);
 }
 
 // k and 1 - k from `column` on; 1 and 1 if gate is null.
@@ -21,7 +21,7 @@ __device__ inline void load_gate(global<const float> gate, int column, float (&k
   for (int n = 0; n < N; ++n) k[n] = rest[n] = 1;
   if (!gate) return;
   float logit[N];
-  load_floats<N>(gate, column, logit);
+  load<N>(gate, column, logit);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) {
     k[n] = __fdividef(1.0f, 1.0f + __expf(-logit[n]));
@@ -37,7 +37,7 @@ struct MergeColumns {
   __device__ MergeColumns(global<const float> weight, global<const float> gate, int column) {
     MLG_UNROLL
     for (int n = 0; n < N; ++n) w[n] = 0;
-    if (weight) load_floats<N>(weight, column, w);
+    if (weight) load<N>(weight, column, w);
     load_gate<N>(gate, column, of_sum, rest);
   }
   // k sum + (1-k) w skip

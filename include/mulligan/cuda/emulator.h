@@ -38,8 +38,6 @@ typedef struct mlg_emulator {
   uint64_t block_serial;       /* differs between any two blocks that ever ran */
   uint32_t block_epoch;        /* __syncthreads() that the block has passed */
   uint32_t warp_epoch;         /* operations of the whole warp that the thread's warp has passed */
-  char* dynamic_shared;
-  uint32_t dynamic_shared_bytes;
   void (*barrier)(const char* file, int line);
   /* Waits for all lanes in `mask`. SHUFFLE: returns the `value` of lane `source`; VOTE: the mask of the lanes
    * whose value is not 0; SYNC: 0. */

@@ -27,12 +27,12 @@ __device__ inline void finish_update(const float (&p)[N], global<float> average,
   for (int n = 0; n < N; ++n) stored[n] = to_float(Narrow<Master>::from(p[n]));
   if (averaged) {
     float mean[N];
-    load_elements<N>(average, i, mean);
+    load<N>(average, i, mean);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) mean[n] = average_keep * mean[n] + average_take * stored[n];
-    store_elements<N>(average, i, mean);
+    store<N>(average, i, mean);
   }
-  if (copied) store_elements<N>(copy, i, stored);
+  if (copied) store<N>(copy, i, stored);
 }
 
 }  // namespace

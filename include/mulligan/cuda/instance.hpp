@@ -66,38 +66,32 @@ std::string template_argument() {
   return std::to_string(static_cast<long long>(value));
 }
 
-// What a parameter of a __global__ function takes from a launch.
+// Whether a parameter of a __global__ function takes an argument of this type from a launch.
+template <typename Parameter, typename Argument>
+constexpr bool takes = false;
+template <>
+inline constexpr bool takes<int, int> = true;
+template <>
+inline constexpr bool takes<float, float> = true;
+template <typename Argument>
+constexpr bool takes<long long, Argument> = std::same_as<Argument, long> || std::same_as<Argument, long long>;
+template <typename T, typename Argument>
+constexpr bool takes<global<T>, Argument> = std::same_as<Argument, CudaArgument> || std::is_enum_v<Argument>;
+
+inline mlg_cuda_argument passed(const CudaArgument& argument) {
+  return argument;
+}
+inline mlg_cuda_argument passed(float value) {
+  return {MLG_CUDA_FLOAT, 0, 0, 0, 0, value};
+}
+template <std::integral T>
+mlg_cuda_argument passed(T value) {
+  return {sizeof(T) == sizeof(int) ? MLG_CUDA_INT : MLG_CUDA_LONG, 0, 0, 0, value, 0};
+}
 template <typename T>
-struct Parameter;
-template <typename T>
-struct Parameter<global<T>> {
-  template <typename Argument>
-  static constexpr bool takes = std::same_as<Argument, CudaArgument> || std::is_enum_v<Argument>;
-  static mlg_cuda_argument pass(const CudaArgument& argument) { return argument; }
-  template <typename Argument>
-  requires std::is_enum_v<Argument>
-  static mlg_cuda_argument pass(Argument argument) {
-    return {MLG_CUDA_TENSOR, static_cast<std::uint32_t>(argument), 0, 0, 0, 0};
-  }
-};
-template <>
-struct Parameter<int> {
-  template <typename Argument>
-  static constexpr bool takes = std::same_as<Argument, int>;
-  static mlg_cuda_argument pass(int value) { return {MLG_CUDA_INT, 0, 0, 0, value, 0}; }
-};
-template <>
-struct Parameter<long long> {
-  template <typename Argument>
-  static constexpr bool takes = std::same_as<Argument, long> || std::same_as<Argument, long long>;
-  static mlg_cuda_argument pass(long long value) { return {MLG_CUDA_LONG, 0, 0, 0, value, 0}; }
-};
-template <>
-struct Parameter<float> {
-  template <typename Argument>
-  static constexpr bool takes = std::same_as<Argument, float>;
-  static mlg_cuda_argument pass(float value) { return {MLG_CUDA_FLOAT, 0, 0, 0, 0, value}; }
-};
+requires std::is_enum_v<T> mlg_cuda_argument passed(T argument) {
+  return {MLG_CUDA_TENSOR, static_cast<std::uint32_t>(argument), 0, 0, 0, 0};
+}
 
 // The dtype of the tensors that a parameter may point into; MLG_ABSENT: of none.
 template <typename T>
@@ -126,14 +120,14 @@ class Instance<function, kernel> {
   template <typename... Arguments>
   static constexpr bool takes() {
     if constexpr (sizeof...(Arguments) == sizeof...(Parameters)) {
-      return (cuda_detail::Parameter<Parameters>::template takes<Arguments> && ...);
+      return (cuda_detail::takes<Parameters, Arguments> && ...);
     } else {
       return false;
     }
   }
   template <typename... Arguments>
   static std::vector<mlg_cuda_argument> pass(const Arguments&... arguments) {
-    return {cuda_detail::Parameter<Parameters>::pass(arguments)...};
+    return {cuda_detail::passed(arguments)...};
   }
   static std::vector<mlg_dtype> tensor_dtypes() { return {cuda_detail::tensor_dtype<Parameters>...}; }
 

@@ -26,8 +26,8 @@ __device__ inline void rotate_head(global<const T> x, long long at, global<const
     const long long angle = position * half_dims + (lower ? column : column - half_dims);
     float partner[N], c[N], s[N];
     load<N>(x, at + (lower ? column + half_dims : column - half_dims), partner);
-    load_floats<N>(cos, angle, c);
-    load_floats<N>(sin, angle, s);
+    load<N>(cos, angle, c);
+    load<N>(sin, angle, s);
     const float sign = lower ? direction : -direction;
     MLG_UNROLL
     for (int n = 0; n < N; ++n) values.v[i][n] = values.v[i][n] * c[n] + sign * partner[n] * s[n];

@@ -76,12 +76,12 @@ __device__ inline void store_row(const RowGroup& group, P p, long long row, cons
 // The same for floats of the columns, at p[at + column].
 template <int N, typename P>
 __device__ inline void load_columns(const RowGroup& group, P p, long long at, RowValues<N>& out) {
-  for_columns<N>(group, [&](int i, int column) { load_floats<N>(p, at + column, out.v[i]); });
+  for_columns<N>(group, [&](int i, int column) { load<N>(p, at + column, out.v[i]); });
 }
 
 template <int N, typename P>
 __device__ inline void store_columns(const RowGroup& group, P p, long long at, const RowValues<N>& values) {
-  for_columns<N>(group, [&](int i, int column) { store_floats<N>(p, at + column, values.v[i]); });
+  for_columns<N>(group, [&](int i, int column) { store<N>(p, at + column, values.v[i]); });
 }
 
 template <int N>
@@ -240,13 +240,6 @@ __device__ inline bool add_groups(const RowGroup& group, RowValues<N>& values, G
   return own == 0;
 }
 
-// The same, stored at p[at + column].
-template <int N, typename P>
-__device__ inline void store_group_sums(const RowGroup& group, P p, long long at, RowValues<N>& values,
-                                        GroupScratch& scratch) {
-  if (add_groups<N>(group, values, scratch)) store_columns<N>(group, p, at, values);
-}
-
 // The group's sums over its rows, at partial[at + column] for what adds them up (columns.cuh). Rows of one slice keep
 // them in registers from the first row to the last one: begin_sums() before it, end_sums() after it. Others take and
 // leave them in `partial` with each row. Where partial is null they are not kept, and zeros.
@@ -265,11 +258,7 @@ template <int N>
 __device__ inline void end_sums(const RowGroup& group, global<float> partial, long long at,
                                 RowValues<N>& sums, GroupScratch& scratch) {
   if (!partial) return;
-  if (slices > 1) {
-    store_columns<N>(group, partial, at, sums);
-  } else {
-    store_group_sums<N>(group, partial, at, sums, scratch);
-  }
+  if (slices > 1 || add_groups<N>(group, sums, scratch)) store_columns<N>(group, partial, at, sums);
 }
 
 // 1 / sqrt(mean square + eps)

@@ -1,4 +1,4 @@
-// bf16 and f16, and memory accesses of several elements (16 bytes) at once. Part of device.cuh.
+// bf16 and f16, and memory accesses of several elements at once. Part of device.cuh.
 #pragma once
 
 // Stored bf16 and fp16; arithmetic is float.
@@ -117,11 +117,25 @@ void copy_out(global<T> p, long long i, const T* values) {
 }
 #endif
 
-// p[i..i+N) as floats. i must be a multiple of N. P: global<T> or global<const T> of float, bf16 or f16.
+// p[i..i+N) as stored, in accesses of at most 16 bytes. i must be a multiple of N.
+template <int N, typename P>
+__device__ inline void load_raw(P p, long long i, Element<P> (&out)[N]) {
+  constexpr int kStep = N < kPack<Element<P>> ? N : kPack<Element<P>>;
+  MLG_UNROLL
+  for (int n = 0; n < N; n += kStep) copy_in<kStep>(p, i + n, out + n);
+}
+template <int N, typename P>
+__device__ inline void store_raw(P p, long long i, const Element<P> (&values)[N]) {
+  constexpr int kStep = N < kPack<Element<P>> ? N : kPack<Element<P>>;
+  MLG_UNROLL
+  for (int n = 0; n < N; n += kStep) copy_out<kStep>(p, i + n, values + n);
+}
+
+// p[i..i+N) as floats. P: global<T> or global<const T> of float, bf16 or f16.
 template <int N, typename P>
 __device__ inline void load(P p, long long i, float (&out)[N]) {
   Element<P> values[N];
-  copy_in<N>(p, i, values);
+  load_raw<N>(p, i, values);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) out[n] = to_float(values[n]);
 }
@@ -131,26 +145,12 @@ template <int N, typename P>
 __device__ inline void store(P p, long long i, const float (&values)[N], bool accumulate = false) {
   Element<P> stored[N];
   if (accumulate) {
-    copy_in<N>(p, i, stored);
+    load_raw<N>(p, i, stored);
     MLG_UNROLL
     for (int n = 0; n < N; ++n) stored[n] = Narrow<Element<P>>::from(to_float(stored[n]) + values[n]);
   } else {
     MLG_UNROLL
     for (int n = 0; n < N; ++n) stored[n] = Narrow<Element<P>>::from(values[n]);
   }
-  copy_out<N>(p, i, stored);
-}
-
-// The same for floats where T is narrower: N floats are read in accesses of at most 16 bytes.
-template <int N, typename P>
-__device__ inline void load_floats(P p, long long i, float (&out)[N]) {
-  constexpr int kStep = N < 4 ? N : 4;
-  MLG_UNROLL
-  for (int n = 0; n < N; n += kStep) copy_in<kStep>(p, i + n, out + n);
-}
-template <int N, typename P>
-__device__ inline void store_floats(P p, long long i, const float (&values)[N]) {
-  constexpr int kStep = N < 4 ? N : 4;
-  MLG_UNROLL
-  for (int n = 0; n < N; n += kStep) copy_out<kStep>(p, i + n, values + n);
+  store_raw<N>(p, i, stored);
 }

@@ -77,7 +77,7 @@ class CpuBackend final : public sdk::Backend {
   mlg_determinism determinism() const noexcept override {
     return batch_invariant_ ? MLG_DETERMINISM_BATCH : MLG_DETERMINISM_RUN;
   }
-  std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_HOST, nullptr, nullptr}; }
+  mlg_queue queue() override { return {MLG_QUEUE_HOST, nullptr, nullptr}; }
 
  private:
   // Makes the calling thread use this instance's number of threads and kind of matmuls

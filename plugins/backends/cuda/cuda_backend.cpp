@@ -109,9 +109,8 @@ void CudaBackend::run(std::span<void* const> prepared) {
   graphs_.run(prepared);
 }
 
-std::optional<mlg_work> CudaBackend::work(void* prepared) {
-  const CallWork work = static_cast<DeviceCall*>(prepared)->work();
-  return mlg_work{work.launches, work.library_calls, work.measurement};
+mlg_work CudaBackend::work(void* prepared) {
+  return static_cast<DeviceCall*>(prepared)->work();
 }
 
 sdk::Made CudaBackend::made(std::uint32_t index) const noexcept {

@@ -119,8 +119,8 @@ class CudaBackend final : public sdk::Backend {
   void synchronize() override;
   void mark(std::uint32_t slot) override { device_->mark(slot); }
   void await(std::uint32_t slot) override { device_->await(slot); }
-  std::optional<mlg_queue> queue() override { return device_->queue(); }
-  std::optional<mlg_work> work(void* prepared) override;
+  mlg_queue queue() override { return device_->queue(); }
+  mlg_work work(void* prepared) override;
   sdk::Made made(std::uint32_t index) const noexcept override;
   // Kernels add in fixed orders, without atomics on floats; cuBLASLt's algorithm is chosen once per shape and
   // kept. A library's attention promises it only where `deterministic` is set; of compiled code that a user

@@ -155,7 +155,7 @@ class Device {
   virtual void mark(std::uint32_t) {}
   virtual void await(std::uint32_t) { synchronize(); }
   // The stream, for libraries that work on the same memory; none where its memory is not an address for others.
-  virtual std::optional<mlg_queue> queue() { return std::nullopt; }
+  virtual mlg_queue queue() { return {MLG_QUEUE_NONE, nullptr, nullptr}; }
 };
 
 }  // namespace mulligan::cuda

@@ -45,9 +45,6 @@ void BlockRunner::run(const mlg_emulated_function& function, const mlg_emulated_
   *function.emulator = &emulator_;
   emulator_.block_dim = {grid.threads[0], grid.threads[1], grid.threads[2]};
   emulator_.grid_dim = {grid.blocks[0], grid.blocks[1], grid.blocks[2]};
-  const auto shared = std::make_unique<char[]>(grid.shared_bytes);
-  emulator_.dynamic_shared = shared.get();
-  emulator_.dynamic_shared_bytes = grid.shared_bytes;
   threads_.resize(std::size_t{grid.threads[0]} * grid.threads[1] * grid.threads[2]);
   stack_notes_.resize(threads_.size());
   places_.resize(threads_.size());

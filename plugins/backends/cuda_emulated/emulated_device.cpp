@@ -239,9 +239,8 @@ void EmulatedDevice::await(std::uint32_t slot) {
   if (stream_) stream_->await(slot);
 }
 
-std::optional<mlg_queue> EmulatedDevice::queue() {
-  if (!stream_) return std::nullopt;
-  return stream_->queue();
+mlg_queue EmulatedDevice::queue() {
+  return stream_ ? stream_->queue() : Device::queue();
 }
 
 }  // namespace mulligan::cuda

@@ -47,7 +47,7 @@ class EmulatedDevice : public Device {
   void await(std::uint32_t slot) override;
   DeviceMade made() const override { return {functions_.size(), 0, 0}; }
   // The stream, where there is one.
-  std::optional<mlg_queue> queue() override;
+  mlg_queue queue() override;
 
   // Does `work`, or keeps it while a graph is being captured.
   void enqueue(std::function<void()> work);

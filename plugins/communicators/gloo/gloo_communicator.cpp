@@ -64,8 +64,8 @@ class GlooCommunicator final : public sdk::Communicator {
           "'gloo' moves memory of the host, and the backend's is a device's; set communicator.plugin to "
           "\"nccl\", or leave it out");
     }
-    rank_ = group.rank();
-    size_ = group.size();
+    rank_ = group.rank;
+    size_ = group.size;
     if (size_ > 1) {
       auto mesh = std::make_unique<Mesh>(group, milliseconds(seconds));
       {
@@ -107,10 +107,10 @@ class GlooCommunicator final : public sdk::Communicator {
     done_signal_.wait(lock, [&] { return completed_ >= ticket || !failure_.empty(); });
     require_sound();
   }
-  std::uint64_t poll() override {
+  sdk::Tickets poll() override {
     const std::lock_guard lock(mutex_);
     require_sound();
-    return completed_;
+    return {completed_};
   }
   void abort() noexcept override {
     Mesh* mesh = nullptr;

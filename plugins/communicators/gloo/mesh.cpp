@@ -14,8 +14,8 @@ constexpr std::uint64_t kMessages = 0;  // gloo's slots
 constexpr std::uint64_t kNever = 1;     // of a message that never comes
 
 std::shared_ptr<gloo::transport::Device> make_device(const sdk::Group& group) {
-  const std::string name = group.interface_name();
-  const bool local = name.empty() && group.local_size() == group.size();
+  const std::string name = group.interface_name;
+  const bool local = name.empty() && group.local_size == group.size;
   gloo::transport::tcp::attr place;
   (if_nametoindex(name.c_str()) != 0 ? place.iface : place.hostname) = local ? "127.0.0.1" : name;
   try {
@@ -48,7 +48,7 @@ std::size_t as_offset(void* memory) {
 }  // namespace
 
 Mesh::Mesh(const sdk::Group& group, std::chrono::milliseconds timeout)
-    : rank_(group.rank()), size_(group.size()), timeout_(timeout), device_(make_device(group)) {
+    : rank_(group.rank), size_(group.size), timeout_(timeout), device_(make_device(group)) {
   context_ = device_->createContext(rank_, size_);
   context_->setTimeout(timeout);
   peers_.resize(static_cast<std::size_t>(size_));

@@ -56,10 +56,10 @@ void require_own_gpu(const CudaDriver& driver, const sdk::Group& group, double s
   driver.check(driver.DeviceGetUuid(&uuid, device), "DeviceGetUuid");
   const std::string own = uuid_text(uuid);
   const auto key = [](int rank) { return "gpu of rank " + std::to_string(rank); };
-  group.put(key(group.rank()), {own.data(), own.size()});
+  group.put(key(group.rank), {own.data(), own.size()});
   std::map<std::string, int> ranks;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    const std::string gpu = rank == group.rank() ? own : group.get(key(rank), seconds);
+  for (int rank = 0; rank < group.size; ++rank) {
+    const std::string gpu = rank == group.rank ? own : group.get(key(rank), seconds);
     const auto [other, is_new] = ranks.emplace(gpu, rank);
     if (is_new) continue;
     throw sdk::Error("ranks " + std::to_string(other->second) + " and " + std::to_string(rank) +
@@ -117,11 +117,11 @@ class NcclCommunicator final : public sdk::Communicator {
     }
     driver_ = std::make_unique<CudaDriver>();
     nccl_ = std::make_unique<Nccl>(config_.library);
-    rank_ = group.rank();
-    size_ = group.size();
+    rank_ = group.rank;
+    size_ = group.size;
     context_ = queue.context;
     backend_stream_ = queue.stream;
-    const std::string interface = group.interface_name();
+    const std::string interface = group.interface_name;
     if (!interface.empty() && if_nametoindex(interface.c_str()) != 0) {
       setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), 0);  // "=": this name, not those that begin so
     }
@@ -199,7 +199,7 @@ class NcclCommunicator final : public sdk::Communicator {
     }
     settle(lock, config_.timeout, "go on");
   }
-  std::uint64_t poll() override {
+  sdk::Tickets poll() override {
     const CurrentContext current(*driver_, context_);
     const Lock lock(mutex_);
     require_sound();
@@ -209,18 +209,12 @@ class NcclCommunicator final : public sdk::Communicator {
       fail(std::string("NCCL reports: ") + nccl_->GetErrorString(state));
     if (state == kSuccess) note_taken();
     retire();
-    return completed_;
-  }
-  std::uint64_t begun() override {
-    const CurrentContext current(*driver_, context_);
-    const Lock lock(mutex_);
-    require_sound();
     begun_ = std::max(begun_, completed_);
     for (const Batch* batch : under_way_) {
       if (!is_reached(batch->ready)) break;
       begun_ = std::max(begun_, batch->ticket);
     }
-    return begun_;
+    return {completed_, begun_};
   }
   void abort() noexcept override {
     const Lock lock(mutex_);

@@ -63,7 +63,7 @@ class EmaNesterov : public sdk::Wrapper {
   }
 
   void scalars(const sdk::WrapperStep& step, std::span<float> values) const override {
-    const sdk::GroupRate& rate = rate_of(step.rates);
+    const sdk::GroupRate& rate = rate_of({step.rates, step.rate_count});
     const bool ahead = step.step >= config_.from_step &&
                        (config_.until_step == 0 || step.step < config_.until_step) && rate.base_lr > 0;
     values[0] = ahead ? static_cast<float>(config_.lookahead * (rate.lr / rate.base_lr)) : 0.0F;

@@ -7,8 +7,8 @@ __global__ void halving_step(global<float> master, global<const float> scalars, 
   const long long i = first_element<N>();
   if (i >= count) return;
   float p[N];
-  load_elements<N>(master, i, p);
+  load<N>(master, i, p);
   MLG_UNROLL
   for (int n = 0; n < N; ++n) p[n] *= 1.0f - scalars[0];
-  store_elements<N>(master, i, p);
+  store<N>(master, i, p);
 }

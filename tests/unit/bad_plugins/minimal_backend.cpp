@@ -1,4 +1,4 @@
-// A backend that fills what it must and leaves all else null, so it promises nothing of repeated runs.
+// A backend that overrides what it must and leaves the defaults, so it promises nothing of repeated runs.
 #include <mulligan/backend.hpp>
 
 #include <cstdlib>
@@ -37,18 +37,6 @@ class MinimalBackend final : public sdk::Backend {
   void synchronize() override {}
 };
 
-mlg_backend_table table_of_required_members() {
-  mlg_backend_table table = sdk::make_backend_table<MinimalBackend>("minimal_backend");
-  table.determinism = nullptr;
-  table.replace_kernel = nullptr;
-  table.queue = nullptr;
-  table.work = nullptr;
-  table.mark = nullptr;
-  table.await = nullptr;
-  table.made = nullptr;
-  return table;
-}
-
 }  // namespace
 
-MULLIGAN_EXPORT_PLUGIN(table_of_required_members());
+MULLIGAN_EXPORT_BACKEND(MinimalBackend, minimal_backend);

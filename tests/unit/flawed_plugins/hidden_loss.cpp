@@ -61,8 +61,9 @@ struct PenaltyGradient {
   }
 };
 
-class HiddenPenalty : public sdk::HiddenLoss {
+class HiddenPenalty : public sdk::Loss {
  public:
+  static constexpr bool reads_hidden = true;
   static constexpr const char* version = "1.0";
   static constexpr const char* summary = "cross entropy and a penalty on the final hidden state";
   static inline const sdk::Schema<Config> schema{
@@ -72,23 +73,21 @@ class HiddenPenalty : public sdk::HiddenLoss {
 
   explicit HiddenPenalty(const Config& config) : config_(config) {}
 
-  void record_forward(sdk::Recorder& recorder, sdk::LossForward& forward,
-                      const sdk::LossHidden& hidden) override {
+  void record_forward(sdk::Recorder& recorder, sdk::LossForward& forward) override {
     forward.saved[0] = recorder.scratch(recorder.describe(forward.token_loss));
     recorder.launch("cross_entropy_fwd",
                     {forward.logits, forward.targets, forward.token_loss, forward.saved[0]});
-    recorder.launch(Penalty::name, {hidden.hidden, forward.targets, forward.token_loss},
+    recorder.launch(Penalty::name, {forward.hidden, forward.targets, forward.token_loss},
                     {{"weight", config_.weight}});
   }
-  void record_backward(sdk::Recorder& recorder, const sdk::LossBackward& backward,
-                       const sdk::LossHidden& hidden) override {
+  void record_backward(sdk::Recorder& recorder, const sdk::LossBackward& backward) override {
     const sdk::LossForward& forward = backward.forward;
     recorder.launch("cross_entropy_bwd", {forward.logits, forward.targets, forward.saved[0],
                                           backward.upstream, backward.logits_gradient});
-    if (hidden.gradient == sdk::absent) return;
+    if (backward.hidden_gradient == sdk::absent) return;
     recorder.launch(
-        PenaltyGradient::name, {hidden.hidden, forward.targets, backward.upstream, hidden.gradient},
-        {{"weight", config_.weight * config_.gradient_factor}, {"accumulate", hidden.accumulate}});
+        PenaltyGradient::name, {forward.hidden, forward.targets, backward.upstream, backward.hidden_gradient},
+        {{"weight", config_.weight * config_.gradient_factor}, {"accumulate", backward.accumulate}});
   }
 
  private:

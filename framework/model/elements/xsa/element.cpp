@@ -8,7 +8,9 @@ const Element element = {.name = "xsa",
                          .active = [](const ModelConfig& model) { return model.xsa_last_layers > 0; },
                          .mix_attention =
                              [](const ElementContext& context, AttentionOutput& output) {
-                               if (layer_has_xsa(context.model, output.layer())) output.remove_value();
+                               const ModelConfig& model = context.model;
+                               if (output.layer() >= model.layers - model.xsa_last_layers)
+                                 output.remove_value();
                              }};
 
 }  // namespace mulligan::elements::xsa

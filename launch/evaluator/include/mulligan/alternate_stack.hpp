@@ -6,5 +6,6 @@ namespace mulligan::sdk {
 struct AlternateStack {
   AlternateStack() {}
 };
+inline void install_alternate_stack() {}
 
 }  // namespace mulligan::sdk

@@ -1,10 +1,8 @@
 // Takes the place of include/mulligan/schema.hpp in an evaluation, where quantize has checked ranges and choices.
 #pragma once
 
-#include <mulligan/config.h>
+#include <mulligan/key_values.hpp>
 
-#include <concepts>
-#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -27,27 +25,8 @@ struct Key {
 
 template <typename Config, typename T>
 Key<Config> key(const char* name, T Config::*member, const char*) {
-  const auto made = [&](std::int32_t type, auto get) {
-    return Key<Config>{{name, type},
-                       [=](const mlg_config& config, Config& out) { get(config, out.*member); }};
-  };
-  if constexpr (std::same_as<T, bool>) {
-    return made(MLG_KEY_BOOL, [=](auto& config, T& out) { out = config.get_bool(config.self, name) != 0; });
-  } else if constexpr (std::integral<T>) {
-    return made(MLG_KEY_INT,
-                [=](auto& config, T& out) { out = static_cast<T>(config.get_int(config.self, name)); });
-  } else if constexpr (std::floating_point<T>) {
-    return made(MLG_KEY_FLOAT,
-                [=](auto& config, T& out) { out = static_cast<T>(config.get_float(config.self, name)); });
-  } else if constexpr (std::same_as<T, std::string>) {
-    return made(MLG_KEY_STRING, [=](auto& config, T& out) { out = config.get_string(config.self, name); });
-  } else {
-    return made(MLG_KEY_FLOAT_LIST, [=](auto& config, T& out) {
-      const double* values = nullptr;
-      const std::uint32_t count = config.get_float_list(config.self, name, &values);
-      out.assign(values, values + count);
-    });
-  }
+  return {{name, detail::key_type_of<T>()},
+          [=](const mlg_config& config, Config& out) { detail::read_key(config, name, out.*member); }};
 }
 
 template <typename Config>

@@ -17,12 +17,6 @@ namespace triton {
 class CompiledKernel;
 }
 
-// What a run of a call enqueues: launches of compiled functions, and calls of a library.
-struct CallWork {
-  std::uint32_t launches = 0, library_calls = 0;
-  std::uint32_t measurement = 0;  // mlg_work
-};
-
 class DeviceCall {
  public:
   virtual ~DeviceCall() = default;
@@ -38,7 +32,7 @@ class DeviceCall {
   // when the call was not bound.
   virtual std::uint64_t choice() = 0;
   // What the next run enqueues, the way it would take now. Throws when the call was not bound.
-  virtual CallWork work() = 0;
+  virtual mlg_work work() = 0;
   virtual void run() = 0;
 };
 

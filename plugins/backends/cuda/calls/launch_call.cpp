@@ -54,9 +54,9 @@ std::uint64_t LaunchCall::choice() {
   return 0;
 }
 
-CallWork LaunchCall::work() {
+mlg_work LaunchCall::work() {
   choice();
-  return {steps_->size(), 0};
+  return {steps_->size(), 0, 0};
 }
 
 void LaunchCall::run() {

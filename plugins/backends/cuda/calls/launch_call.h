@@ -14,7 +14,7 @@ class LaunchCall : public DeviceCall {
   std::size_t workspace_bytes() const final { return workspace_bytes_; }
   void bind(void* const* addresses, void* workspace) final;
   std::uint64_t choice() final;
-  CallWork work() final;
+  mlg_work work() final;
   void run() final;
   // What run() launches, without its notes on memory. After choice().
   void launch() { steps_->run(); }

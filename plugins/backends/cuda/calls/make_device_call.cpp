@@ -84,7 +84,7 @@ class MatmulCall final : public DeviceCall {
     gemm_->make_ready();
     return 0;
   }
-  CallWork work() override {
+  mlg_work work() override {
     memory_.require_bound();
     return {0, 1, gemm_->measurement()};
   }
@@ -116,7 +116,7 @@ class ProductCall final : public DeviceCall {
     gemm_->make_ready();
     return own_->choice();
   }
-  CallWork work() override { return {own_->work().launches, 1, gemm_->measurement()}; }
+  mlg_work work() override { return {own_->work().launches, 1, gemm_->measurement()}; }
   void run() override {
     choice();
     const CallMemory& memory = own_->memory();
@@ -161,9 +161,9 @@ class LibraryCall final : public DeviceCall {
     const std::uint64_t choice = attention_ ? attention_->choose() : 0;
     return choice == 0 ? own_->choice() : choice;
   }
-  CallWork work() override {
+  mlg_work work() override {
     const std::uint64_t choice = this->choice();
-    return choice == 0 ? own_->work() : CallWork{attention_->launches(choice), 1};
+    return choice == 0 ? own_->work() : mlg_work{attention_->launches(choice), 1, 0};
   }
   void run() override {
     const std::uint64_t choice = this->choice();

@@ -51,7 +51,7 @@ class GpuDevice final : public Device {
   bool lost() const override { return driver_.lost(); }
   void mark(std::uint32_t slot) override;
   void await(std::uint32_t slot) override;
-  std::optional<mlg_queue> queue() override { return mlg_queue{MLG_QUEUE_CUDA, stream_, context_}; }
+  mlg_queue queue() override { return {MLG_QUEUE_CUDA, stream_, context_}; }
 
   // For libraries that go with this GPU's driver.
   LibrarySearch libraries() const { return {driver_.version(), library_path_}; }
