@@ -67,8 +67,7 @@ ScoringCode scoring_code(const LoadedConfig& loaded, PluginHost& host) {
   if (loaded.config.quantize && loaded.config.quantize->options.compression == Compression::zlib)
     code.plugins.insert("zlib");
   for (const auto& [kind, table] : scoring_tables(loaded.config)) {
-    const fs::path library = table->path.empty() ? host.locate(static_cast<PluginKind>(kind), table->plugin)
-                                                 : fs::path(table->path);
+    const fs::path library = table->path.empty() ? host.locate(kind, table->plugin) : fs::path(table->path);
     if (!library.empty() && is_own_plugin(library)) {
       code.own_files.insert(library);
     } else {
