@@ -39,11 +39,10 @@ std::uint64_t decode_range(const Tokenizer& tokenizer, std::span<const std::uint
 ByteTable ByteTable::from_tokenizer(const Tokenizer& tokenizer, int vocabulary) {
   const int pieces = tokenizer.vocab_size();
   if (vocabulary == 0) vocabulary = pieces;
-  if (vocabulary < pieces) {
-    throw data_error(
-        "the tokenizer has {} pieces but the model's vocabulary is {}; set the vocabulary to at least that",
-        pieces, vocabulary);
-  }
+  data_error_if(
+      vocabulary < pieces,
+      "the tokenizer has {} pieces but the model's vocabulary is {}; set the vocabulary to at least that",
+      pieces, vocabulary);
   const auto count = static_cast<std::size_t>(vocabulary);
   std::vector<std::int32_t> base(count, 0);
   std::vector<std::uint8_t> space(count, 0);

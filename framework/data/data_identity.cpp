@@ -140,23 +140,20 @@ void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,
 void require_same_training_shards(const DataOrigin& origin, const ShardSetIdentity& now) {
   const ShardSetIdentity& saved = origin.data.train;
   if (saved.sha256.empty() || now.sha256.empty() || saved.sha256 == now.sha256) return;
-  for (std::size_t i = 0; i < saved.shards.size(); ++i) {
-    const ShardIdentity& was = saved.shards[i];
-    if (i >= now.shards.size()) {
-      throw data_error(
-          "the training shard '{}' of {} is not among the {} that data.train names; bring that file back or name "
-          "its folder in data.train",
-          was.name, origin.name, now.shards.size());
-    }
-    const ShardIdentity& is = now.shards[i];
-    if (was.sha256 == is.sha256) continue;
-    throw data_error(
-        "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "
-        "back or name its folder in data.train",
-        is.name, short_digest(is.sha256), origin.name, was.name, short_digest(was.sha256));
-  }
-  throw data_error("data.train names {} training shards, but {} has read {}; name exactly those",
-                   now.shards.size(), origin.name, saved.shards.size());
+  const auto [was, is] =
+      std::ranges::mismatch(saved.shards, now.shards, {}, &ShardIdentity::sha256, &ShardIdentity::sha256);
+  data_error_if(was == saved.shards.end(),
+                "data.train names {} training shards, but {} has read {}; name exactly those",
+                now.shards.size(), origin.name, saved.shards.size());
+  data_error_if(
+      is == now.shards.end(),
+      "the training shard '{}' of {} is not among the {} that data.train names; bring that file back or name "
+      "its folder in data.train",
+      was->name, origin.name, now.shards.size());
+  throw data_error(
+      "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "
+      "back or name its folder in data.train",
+      is->name, short_digest(is->sha256), origin.name, was->name, short_digest(was->sha256));
 }
 
 void require_apart(const ShardSetIdentity& train, const ShardSetIdentity& validation) {

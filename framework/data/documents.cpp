@@ -136,10 +136,9 @@ std::vector<DocumentBatch> batch_documents(std::span<const Document> documents, 
 }
 
 std::vector<int> sample_documents(int count, double fraction, std::uint64_t seed) {
-  if (count < 1 || !(fraction > 0.0 && fraction <= 1.0)) {
-    throw config_error("a fraction {} of {} documents cannot be taken; give a fraction above 0 and at most 1",
-                       fraction, count);
-  }
+  config_error_if(count < 1 || !(fraction > 0.0 && fraction <= 1.0),
+                  "a fraction {} of {} documents cannot be taken; give a fraction above 0 and at most 1",
+                  fraction, count);
   // nearbyint rounds halves to even, as Python's round does.
   const int size = std::max(1, static_cast<int>(std::nearbyint(count * fraction)));
   std::vector<int> chosen = python_sample(seed, count, size);

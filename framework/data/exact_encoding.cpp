@@ -175,7 +175,6 @@ TextStretch first_stretch(std::string_view text, bool at_start) {
 }
 
 void SafeCuts::add_piece(std::string_view piece) {
-  known_ = true;
   char32_t previous = 0;
   for (std::size_t i = 0; i < piece.size();) {
     const std::size_t length = utf8_length(piece.substr(i));
@@ -188,7 +187,7 @@ void SafeCuts::add_piece(std::string_view piece) {
 }
 
 std::size_t SafeCuts::at_or_after(std::string_view text, std::size_t position) const {
-  if (!known_ || position >= text.size()) return text.size();
+  if (pairs_.empty() || position >= text.size()) return text.size();
   // From the character that `position` falls into or ends.
   std::size_t i = position == 0 ? 0 : position - 1;
   for (int back = 0; back < 3 && i > 0 && (static_cast<unsigned char>(text[i]) & 0xC0u) == 0x80u; ++back) --i;

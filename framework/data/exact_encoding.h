@@ -70,15 +70,12 @@ TextStretch first_stretch(std::string_view text, bool at_start);
 // none, and merges on one side do not depend on the other.
 class SafeCuts {
  public:
-  // Without pieces no cut is safe.
-  SafeCuts() = default;
   void add_piece(std::string_view piece);
-  // The first safe cut at or after `position`, at most text.size().
+  // The first safe cut at or after `position`, at most text.size(). Without pieces of several characters no cut is safe.
   std::size_t at_or_after(std::string_view text, std::size_t position) const;
 
  private:
   std::unordered_set<std::uint64_t> pairs_;  // of code points that are neighbours in a piece
-  bool known_ = false;
 };
 
 }  // namespace mulligan

@@ -51,11 +51,10 @@ std::vector<std::string> shards_by_name(const fs::path& folder, DataSplit split)
   return names;
 }
 
-std::vector<std::string> shards_of_folder(const fs::path& folder, std::optional<DataSplit> split) {
-  if (!split) return shards_in(folder);
+std::vector<std::string> shards_of_folder(const fs::path& folder, DataSplit split) {
   const std::optional<Manifest> manifest = find_manifest(folder);
-  if (!manifest) return shards_by_name(folder, *split);
-  return shards_of_manifest(folder, *split == DataSplit::train ? manifest->train : manifest->validation);
+  if (!manifest) return shards_by_name(folder, split);
+  return shards_of_manifest(folder, split == DataSplit::train ? manifest->train : manifest->validation);
 }
 
 // The brackets or stars of a folder or file that is there are part of its name.
@@ -93,7 +92,7 @@ std::vector<fs::path> find_files(const std::string& pattern, bool (*wanted)(cons
   return files;
 }
 
-std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std::optional<DataSplit> split) {
+std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, DataSplit split) {
   std::set<std::string> names;
   for (const std::string& pattern : patterns) {
     std::error_code failed;
@@ -106,9 +105,9 @@ std::vector<fs::path> find_shards(const std::vector<std::string>& patterns, std:
                   pattern);
     data_error_if(found.empty(),
                   "no {}token shard matches '{}'; run 'mulligan prepare' or give the right folder",
-                  !folder || !split            ? ""
-                  : *split == DataSplit::train ? "training "
-                                               : "validation ",
+                  !folder                     ? ""
+                  : split == DataSplit::train ? "training "
+                                              : "validation ",
                   pattern);
     names.insert(found.begin(), found.end());
   }

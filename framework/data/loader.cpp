@@ -51,7 +51,13 @@ void Loader::set_group_spans(std::int64_t spans) {
   config_error_if(spans < 1 || spans % options_.world_size != 0 || spans > (std::int64_t{1} << 30),
                   "{} micro-batches cannot be dealt to {} ranks; choose a multiple of them.", spans,
                   options_.world_size);
-  if (streams()) require_whole_shards(spans * span_step() + 1);
+  for (const Source& source : sources_) {
+    data_error_if(
+        streams() && source.shard.token_count() <= spans * span_step(),
+        "shard '{}' has {} tokens, fewer than the {} of one step, and in stream order no step goes on in another "
+        "shard; leave it out, or use smaller batches",
+        source.shard.path().string(), source.shard.token_count(), spans * span_step() + 1);
+  }
   const std::int64_t before = options_.group_spans;
   options_.group_spans = spans;
   std::int64_t per_epoch = 0;
@@ -141,16 +147,6 @@ std::int64_t Loader::groups_in(std::size_t source) const {
   if (!streams()) return spans_in(sources_[source]) / options_.group_spans;
   const std::int64_t tokens = sources_[source].shard.token_count();
   return std::max<std::int64_t>((tokens - 2) / (group_tokens() - 1), source == 0 ? 0 : 1);
-}
-
-void Loader::require_whole_shards(std::int64_t tokens) const {
-  for (const Source& source : sources_) {
-    if (source.shard.token_count() >= tokens) continue;
-    throw data_error(
-        "shard '{}' has {} tokens, fewer than the {} of one step, and in stream order no step goes on in another "
-        "shard; leave it out, or use smaller batches",
-        source.shard.path().string(), source.shard.token_count(), tokens);
-  }
 }
 
 // Leaves the present shard, and further ones, while what the group takes does not fit. Ends because

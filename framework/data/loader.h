@@ -135,7 +135,6 @@ class Loader {
   const Source& source_of(const Stream& stream, std::int64_t visit) const;
   std::int64_t spans_in(const Source& source) const;
   std::int64_t groups_in(std::size_t source) const;
-  void require_whole_shards(std::int64_t tokens) const;
   void settle(Stream& stream) const;
   void deal_group();
   void require_position(const Stream& stream, const PartPosition& at, const LoaderPosition& position) const;

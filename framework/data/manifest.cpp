@@ -86,21 +86,11 @@ constexpr const char* kFormat = "mulligan-data-1";
 constexpr const char* kFormatFamily = "\"mulligan-data-";  // as JSON
 constexpr const char* kManifestName = "manifest.json";
 
-// A file name in the manifest's own folder; anything else could point a reader at foreign files.
-void require_local(const std::string& name) {
-  data_error_if(name.empty() || std::filesystem::path(name).filename() != name || name == "..",
-                "it names the file '{}', which is not in its folder", name);
-}
-
 void require_sound(const Manifest& manifest) {
-  require_local(manifest.tokenizer_file);
-  require_local(manifest.validation_text_file);
-  if (!manifest.text.changes.file.empty()) require_local(manifest.text.changes.file);
-  for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
-    for (const ShardRecord& shard : split->shards) {
-      require_local(shard.file);
-      if (!shard.bytes_file.empty()) require_local(shard.bytes_file);
-    }
+  // Files lie in the manifest's own folder; anything else could point a reader at foreign files.
+  for (const auto& [name, sha256] : manifest.files()) {
+    data_error_if(name.empty() || std::filesystem::path(name).filename() != name || name == "..",
+                  "it names the file '{}', which is not in its folder", name);
   }
   data_error_if(manifest.vocabulary > kMaxVocabulary || manifest.bos_id >= kMaxVocabulary,
                 "it has {} pieces and the BOS id {}, but a vocabulary has at most {} pieces",
@@ -113,6 +103,19 @@ std::filesystem::path manifest_file(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+std::vector<FileDigest> Manifest::files() const {
+  std::vector<FileDigest> all = {{tokenizer_file, tokenizer_sha256},
+                                 {validation_text_file, validation_text_sha256}};
+  if (!text.changes.file.empty()) all.push_back(text.changes);
+  for (const SplitRecord* split : {&train, &validation}) {
+    for (const ShardRecord& shard : split->shards) {
+      all.push_back({shard.file, shard.sha256});
+      if (!shard.bytes_file.empty()) all.push_back({shard.bytes_file, shard.bytes_sha256});
+    }
+  }
+  return all;
+}
 
 void save_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
   Json json = {{"format", kFormat}};

@@ -94,8 +94,9 @@ struct SymbolRecord {
 };
 
 struct Manifest {
-  std::string source;      // where the text came from, in words
-  std::string split_rule;  // how documents were divided, in words
+  std::vector<FileDigest> files() const;  // all but the manifest itself
+  std::string source;                     // where the text came from, in words
+  std::string split_rule;                 // how documents were divided, in words
   std::string tokenizer_file;
   std::string tokenizer_sha256;
   bool tokenizer_trained = false;  // on this corpus' training documents; otherwise it was given

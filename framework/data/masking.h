@@ -33,8 +33,6 @@ class Masking {
   // `purpose` names the stream of random numbers: "train" and "validation" choose independently.
   Masking(const MaskingOptions& options, std::string_view purpose);
 
-  const MaskingOptions& options() const { return options_; }
-
   // Hides tokens of a row in place and overwrites all of its targets. What is chosen depends on the seed, the
   // purpose, `row` and the row's length alone. A row with fewer tokens that can be chosen than chosen_tokens()
   // has all of them chosen. Returns how many were. Allocates only for rows longer than any before. Throws

@@ -13,29 +13,23 @@ static_assert(std::endian::native == std::endian::little, "tokens are read as th
 
 Shard::Shard(const std::filesystem::path& path) : file_(path) {
   const std::uint64_t size = file_.size();
-  if (size < kShardHeaderBytes) {
-    throw data_error(
-        "shard '{}' is truncated: it has {} bytes, fewer than the {} of its header; copy it again",
-        path.string(), size, kShardHeaderBytes);
-  }
+  data_error_if(size < kShardHeaderBytes,
+                "shard '{}' is truncated: it has {} bytes, fewer than the {} of its header; copy it again",
+                path.string(), size, kShardHeaderBytes);
   std::array<std::int32_t, 3> header{};
   file_.read(0, std::as_writable_bytes(std::span(header)));
   const auto [magic, version, count] = header;
-  if (magic != kShardMagic) {
-    throw data_error("'{}' is not a token shard: it starts with {} where the magic number {} is expected",
-                     path.string(), magic, kShardMagic);
-  }
-  if (version != kShardVersion) {
-    throw data_error("shard '{}' has format version {}, but only version {} can be read", path.string(),
-                     version, kShardVersion);
-  }
+  data_error_if(magic != kShardMagic,
+                "'{}' is not a token shard: it starts with {} where the magic number {} is expected",
+                path.string(), magic, kShardMagic);
+  data_error_if(version != kShardVersion, "shard '{}' has format version {}, but only version {} can be read",
+                path.string(), version, kShardVersion);
   if (count <= 0) throw data_error("shard '{}' promises {} tokens; prepare it again", path.string(), count);
   const std::size_t expected = kShardHeaderBytes + static_cast<std::size_t>(count) * sizeof(std::uint16_t);
-  if (size != expected) {
-    throw data_error(
-        "shard '{}' is {}: its header promises {} tokens, that is {} bytes, but it has {}; copy it again",
-        path.string(), size < expected ? "truncated" : "corrupt", count, expected, size);
-  }
+  data_error_if(
+      size != expected,
+      "shard '{}' is {}: its header promises {} tokens, that is {} bytes, but it has {}; copy it again",
+      path.string(), size < expected ? "truncated" : "corrupt", count, expected, size);
   token_count_ = count;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,12 +47,11 @@ void write_shard(const std::filesystem::path& path, std::span<const std::uint16_
 enum class DataSplit { train, validation };
 
 // The shard files meant by `patterns`, sorted by path, each once. A pattern is a file, a glob such as
-// data/fineweb_train_*.bin (a part of the path that is there under that very name is no pattern), or a folder: its *.bin files, of `split` alone where one is given. Which
-// those are says the manifest in the folder, and without one the names (*_train_*, *_val_*); names that
-// say neither count for both. Byte side tables (side_table.h) are none, whatever a pattern matches. Throws
+// data/fineweb_train_*.bin (a part of the path that is there under that very name is no pattern), or a folder: its
+// *.bin files of `split`. Which those are says the manifest in the folder, and without one the names (*_train_*,
+// *_val_*); names that say neither count for both. Byte side tables (side_table.h) are none, whatever a pattern matches. Throws
 // data_error naming a pattern that matches nothing, or a file that its manifest misses.
-std::vector<std::filesystem::path> find_shards(const std::vector<std::string>& patterns,
-                                               std::optional<DataSplit> split = std::nullopt);
+std::vector<std::filesystem::path> find_shards(const std::vector<std::string>& patterns, DataSplit split);
 
 // The files that a glob matches, or a folder's *.bin files, of which `wanted` is true; sorted by path.
 std::vector<std::filesystem::path> find_files(const std::string& pattern,

@@ -110,26 +110,19 @@ void require_tokens(const Shard& shard, const ShardFacts& facts, const ShardUse&
 
 }  // namespace
 
-void require_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer) {
-  if (vocabulary >= pieces) return;
-  throw config_error(
+std::string check_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer,
+                             bool exact) {
+  config_error_if(
+      vocabulary < pieces,
       "model.vocabulary = {} is smaller than the {} pieces of the tokenizer '{}'; set model.vocabulary = {}",
       vocabulary, pieces, tokenizer, pieces);
-}
-
-void require_exact_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer) {
-  require_vocabulary(vocabulary, pieces, tokenizer);
-  if (vocabulary == pieces) return;
-  throw config_error(
-      "model.vocabulary = {}, but the tokenizer '{}' has {} pieces, so that the other "
-      "{} ids would never occur; set model.vocabulary = {}, or prepare the data anew "
-      "with --vocab-size {} (data.exact_vocabulary = false takes them as padding)",
-      vocabulary, tokenizer, pieces, vocabulary - pieces, pieces, vocabulary);
-}
-
-std::string padding_note(std::int64_t vocabulary, std::int64_t pieces) {
+  config_error_if(exact && vocabulary > pieces,
+                  "model.vocabulary = {}, but the tokenizer '{}' has {} pieces, so that the other "
+                  "{} ids would never occur; set model.vocabulary = {}, or prepare the data anew "
+                  "with --vocab-size {} (data.exact_vocabulary = false takes them as padding)",
+                  vocabulary, tokenizer, pieces, vocabulary - pieces, pieces, vocabulary);
+  if (vocabulary == pieces) return {};
   constexpr std::int64_t usual_padding = 128;
-  if (vocabulary <= pieces) return {};
   const bool usual = vocabulary <= (pieces + usual_padding - 1) / usual_padding * usual_padding;
   return fmt::format(
       "{}model.vocabulary = {} is padded: the tokenizer has {} pieces, the other {} ids never occur",
@@ -137,9 +130,7 @@ std::string padding_note(std::int64_t vocabulary, std::int64_t pieces) {
 }
 
 CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& use) {
-  std::vector<Shard> shards;
-  shards.reserve(files.size());
-  for (const fs::path& file : files) shards.emplace_back(file);
+  const std::vector<Shard> shards(files.begin(), files.end());
   NearManifests manifests;
   for (const fs::path& file : files) manifests.next_to(file);
   std::vector<ShardFacts> facts(shards.size());
@@ -152,8 +143,8 @@ CheckedShards check_shards(const std::vector<fs::path>& files, const ShardUse& u
     if (const Manifest* manifest = manifests.next_to(files[i])) {
       require_listed(shard, facts[i], *manifest, use.split);
       require_tokenizer(files[i], *manifest, use);
-      require_vocabulary(use.vocabulary, manifest->vocabulary,
-                         (folder_of(files[i]) / manifest->tokenizer_file).string());
+      static_cast<void>(check_vocabulary(use.vocabulary, manifest->vocabulary,
+                                         (folder_of(files[i]) / manifest->tokenizer_file).string()));
       data_error_if(
           !checked.tokenizer_sha256.empty() && checked.tokenizer_sha256 != manifest->tokenizer_sha256,
           "{} names shards of two tokenizers, {} and {}; name those of one", key_of(use.split),

@@ -15,8 +15,8 @@ namespace mulligan {
 struct ShardUse {
   DataSplit split = DataSplit::train;
   std::int64_t vocabulary = kMaxVocabulary;  // model.vocabulary
-  std::string tokenizer_file;                // data.tokenizer; "": none
-  std::string tokenizer_sha256;              // of that file
+  std::string tokenizer_file = {};           // data.tokenizer; "": none
+  std::string tokenizer_sha256 = {};         // of that file
   std::int64_t pieces = 0;                   // of that tokenizer
 };
 
@@ -38,15 +38,10 @@ struct CheckedShards {
 // model.vocabulary is smaller than the tokenizer that made the shards.
 CheckedShards check_shards(const std::vector<std::filesystem::path>& files, const ShardUse& use);
 
-// Throws config_error when a model of `vocabulary` cannot tell all pieces of the tokenizer apart.
-void require_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer);
-
-// The same, and also when it has ids that the tokenizer has no pieces for.
-void require_exact_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer);
-
-// A sentence about a vocabulary larger than the tokenizer's, or "". Padding is legal: the ids beyond
-// the pieces never occur, so they can only cost probability. Beyond the next multiple of 128 it starts
-// with "warning: ".
-std::string padding_note(std::int64_t vocabulary, std::int64_t pieces);
+// Throws config_error when a model of `vocabulary` cannot tell all pieces of the tokenizer apart, and if `exact`, when it
+// has ids that the tokenizer has no pieces for. Else a sentence about such ids, or "". Padding is legal: these ids never
+// occur, so they can only cost probability. Beyond the next multiple of 128 the sentence starts with "warning: ".
+std::string check_vocabulary(std::int64_t vocabulary, std::int64_t pieces, const std::string& tokenizer,
+                             bool exact = false);
 
 }  // namespace mulligan

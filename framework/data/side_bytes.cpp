@@ -13,12 +13,10 @@ SideTable SideTable::load(const std::vector<std::filesystem::path>& tables,
   std::vector<std::uint16_t> bytes;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const Shard table(tables[i]), shard(shards[i]);
-    if (table.token_count() != shard.token_count()) {
-      throw data_error(
-          "the byte side table '{}' has {} counts, but its shard '{}' {} tokens; bring back the "
-          "table of that shard",
-          tables[i].string(), table.token_count(), shards[i].string(), shard.token_count());
-    }
+    data_error_if(table.token_count() != shard.token_count(),
+                  "the byte side table '{}' has {} counts, but its shard '{}' {} tokens; bring back the "
+                  "table of that shard",
+                  tables[i].string(), table.token_count(), shards[i].string(), shard.token_count());
     const std::vector<std::uint16_t> counts = table.read_all();
     bytes.insert(bytes.end(), counts.begin(), counts.end());
   }
@@ -33,10 +31,9 @@ std::string SideTable::sha256() const {
 }
 
 std::uint64_t SideTable::count(std::span<const std::uint16_t> tokens) const {
-  if (tokens.size() > bytes_.size()) {
-    throw data_error("the byte side table has {} counts, but there are {} tokens; name that of these shards",
-                     bytes_.size(), tokens.size());
-  }
+  data_error_if(tokens.size() > bytes_.size(),
+                "the byte side table has {} counts, but there are {} tokens; name that of these shards",
+                bytes_.size(), tokens.size());
   if (tokens.empty()) return 0;
   const auto begin = bytes_.begin() + 1;
   return std::accumulate(begin, begin + static_cast<std::ptrdiff_t>(tokens.size() - 1), std::uint64_t{0});

@@ -29,8 +29,6 @@ class SideTable : public ByteCounter {
   // Throws data_error where the stream is longer than the table.
   std::uint64_t count(std::span<const std::uint16_t> tokens) const override;
 
-  std::size_t size() const { return bytes_.size(); }
-
  private:
   std::vector<std::uint16_t> bytes_;
 };

@@ -246,14 +246,14 @@ SideTable encode_originals(TokenIds tokens, int bos_id, const Tokenizer& tokeniz
   parallel_for(documents.size(), 0, [&](std::size_t i) {
     const JsonLine line = originals.read(i);
     if (!line.problem.empty()) throw data_error("{}: {}", originals.name(i), line.problem);
-    const DocumentEncoding encoding = encode_document(tokenizer, transform, line.text);
+    const DocumentEncoding encoding =
+        encode_document(tokenizer, transform, line.text, TextOrigin({}, line.source_bytes));
     const TokenIds ids = tokens_of(tokens, documents[i], bos_id).subspan(1);
     const std::span<std::uint16_t> own =
         std::span(counts).subspan(static_cast<std::size_t>(documents[i].start) + 1, ids.size());
     const bool cut = i + 1 == documents.size() && ids.size() < encoding.ids.size();
     if (std::ranges::equal(ids, std::span(encoding.ids).first(cut ? ids.size() : encoding.ids.size()))) {
-      const TextOrigin origin({}, line.source_bytes);
-      const std::vector<std::uint16_t> found = original_counts(encoding, line.text.size(), origin);
+      const std::vector<std::uint16_t> found = original_counts(encoding);
       std::ranges::copy(std::span(found).first(own.size()), own.begin());
     } else {
       other[i] = 1;
@@ -289,7 +289,9 @@ void require_original_bytes(const SideTable& table, TokenIds tokens, int bos_id,
     const std::uint64_t expected = originals.read(i).source_bytes;
     if (bytes == expected) continue;
     const std::string text = originals.raw(i);
-    if (bytes == text.size() - encode_document(tokenizer, transform_of(tokenizer), text).left_out) continue;
+    const TextOrigin origin(text.size());
+    if (bytes == text.size() - encode_document(tokenizer, transform_of(tokenizer), text, origin).left_out)
+      continue;
     throw data_error(
         "the byte side table counts {} bytes in validation document {}, its original {} has {}, so no "
         "bits per byte can be given; bring together shards, side tables and documents of one preparation",

@@ -29,11 +29,10 @@ class FileSearch {
   void add_input(const fs::path& input) {
     std::error_code error;
     const fs::file_status status = fs::status(input, error);
-    if (!fs::is_directory(status) && !fs::is_regular_file(status)) {
-      throw data_error(
-          "the text input '{}' is neither a folder nor a file{}; give folders, text files or JSONL files",
-          input.string(), error ? " (" + error.message() + ")" : "");
-    }
+    data_error_if(
+        !fs::is_directory(status) && !fs::is_regular_file(status),
+        "the text input '{}' is neither a folder nor a file{}; give folders, text files or JSONL files",
+        input.string(), error ? " (" + error.message() + ")" : "");
     const std::size_t before = found_.files.size();
     add(input, false);
     // Folders themselves come before the links to them, so that a link inside of the input is never the name by which
@@ -85,10 +84,9 @@ class FileSearch {
       const bool hidden = entry->path().filename().string().starts_with('.');
       (hidden ? found_.hidden : entry->is_symlink(unknown) ? links_ : paths).push_back(entry->path());
     }
-    if (failed) {
-      throw data_error("cannot read the folder '{}': {}; check its permissions and those below it",
-                       folder.string(), failed.message());
-    }
+    data_error_if(failed.value() != 0,
+                  "cannot read the folder '{}': {}; check its permissions and those below it",
+                  folder.string(), failed.message());
   }
 
   TextFiles& found_;

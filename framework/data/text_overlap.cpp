@@ -122,7 +122,7 @@ bool is_mark(std::uint32_t c) {
 }
 
 // Of characters beyond ASCII the bytes after the first: it says little more than the script.
-void append_units(std::string_view piece, std::vector<std::uint8_t>& units) {
+void append_letters(std::string_view piece, std::vector<std::uint8_t>& units) {
   while (!piece.empty()) {
     const auto byte = static_cast<unsigned char>(piece.front());
     const std::size_t length = utf8_length(piece);
@@ -144,7 +144,8 @@ void append_units(std::string_view piece, std::vector<std::uint8_t>& units) {
 
 }  // namespace
 
-TextUnits::TextUnits(const Tokenizer* tokenizer) {
+OverlapMeter::OverlapMeter(const Tokenizer* tokenizer, std::span<const std::uint16_t> validation)
+    : bos_(tokenizer ? tokenizer->bos_id() : 1), validation_tokens_(validation.size()) {
   const int known = tokenizer ? tokenizer->vocab_size() : kMaxVocabulary;
   for (int id = 0; id < kMaxVocabulary; ++id) {
     begin_.push_back(static_cast<std::uint32_t>(spelled_.size()));
@@ -152,14 +153,21 @@ TextUnits::TextUnits(const Tokenizer* tokenizer) {
       spelled_.push_back(static_cast<std::uint8_t>(id >> 8));
       spelled_.push_back(static_cast<std::uint8_t>(id & 0xFF));
     } else if (id < known) {
-      append_units(tokenizer->text_of(id), spelled_);
+      append_letters(tokenizer->text_of(id), spelled_);
     }
   }
   begin_.push_back(static_cast<std::uint32_t>(spelled_.size()));
   spelled_.resize(spelled_.size() + stride);
+  choose_lengths(validation);
+  each_document(validation, bos_, [&](std::span<const std::uint16_t> document) { add_document(document); });
+  keep_unique_windows();
+  std::ranges::sort(documents_);
+  most_ = std::vector<std::atomic<std::uint8_t>>(passages_.size());
+  whole_ = std::vector<std::atomic<std::uint8_t>>(passages_.empty() ? 0 : passages_.back().document + 1);
 }
 
-void TextUnits::append(std::span<const std::uint16_t> tokens, std::vector<std::uint8_t>& units) const {
+void OverlapMeter::append_units(std::span<const std::uint16_t> tokens,
+                                std::vector<std::uint8_t>& units) const {
   std::size_t at = units.size(), count = at;
   for (const std::uint16_t token : tokens) count += begin_[token + 1U] - begin_[token];
   units.resize(count +
@@ -172,22 +180,12 @@ void TextUnits::append(std::span<const std::uint16_t> tokens, std::vector<std::u
   units.resize(count);
 }
 
-OverlapMeter::OverlapMeter(const Tokenizer* tokenizer, std::span<const std::uint16_t> validation)
-    : units_(tokenizer), bos_(tokenizer ? tokenizer->bos_id() : 1), validation_tokens_(validation.size()) {
-  choose_lengths(validation);
-  each_document(validation, bos_, [&](std::span<const std::uint16_t> document) { add_document(document); });
-  keep_unique_windows();
-  std::ranges::sort(documents_);
-  most_ = std::vector<std::atomic<std::uint8_t>>(passages_.size());
-  whole_ = std::vector<std::atomic<std::uint8_t>>(passages_.empty() ? 0 : passages_.back().document + 1);
-}
-
 void OverlapMeter::choose_lengths(std::span<const std::uint16_t> validation) {
   std::vector<std::uint8_t> units, sample;
   std::size_t total = 0, documents = 0;
   each_document(validation, bos_, [&](std::span<const std::uint16_t> document) {
     units.clear();
-    units_.append(document, units);
+    append_units(document, units);
     const std::size_t count = std::min(units.size(), sample_units - sample.size());
     sample.insert(sample.end(), units.begin(), units.begin() + static_cast<std::ptrdiff_t>(count));
     total += units.size();
@@ -204,7 +202,7 @@ void OverlapMeter::choose_lengths(std::span<const std::uint16_t> validation) {
 void OverlapMeter::add_document(std::span<const std::uint16_t> document) {
   const std::uint32_t number = passages_.empty() ? 0 : passages_.back().document + 1;
   std::vector<std::uint8_t> units;
-  units_.append(document, units);
+  append_units(document, units);
   if (units.size() >= shortest_document) documents_.emplace_back(digest_of(document), number);
   std::size_t first = 0;
   do {
@@ -264,7 +262,7 @@ bool OverlapMeter::read_document(std::span<const std::uint16_t> document, std::v
   }
   if (window_ == 0) return any;
   units.clear();
-  units_.append(document, units);
+  append_units(document, units);
   struct Stretch {  // of the document, twice as long as a passage
     std::size_t begin = 0;
     std::uint64_t found = 0;  // windows of the passage, by their numbers
@@ -384,14 +382,13 @@ std::string TextOverlap::text() const {
 
 template <typename Fields>
 void describe(Fields& f, TextOverlap& o) {
-  f("share", o.similar)("copied", o.copied)("duplicates", o.duplicates);
+  int measure = TextOverlap::measure;
+  f("measure", measure)("share", o.similar)("copied", o.copied)("duplicates", o.duplicates);
   f("passages", o.passages)("validation_tokens", o.validation_tokens)("training_tokens", o.training_tokens);
 }
 
 nlohmann::ordered_json to_json(const TextOverlap& overlap) {
-  nlohmann::ordered_json json{{"measure", TextOverlap::measure}};
-  json.update(fields_to_json(overlap));
-  return json;
+  return fields_to_json(overlap);
 }
 
 TextOverlap text_overlap_from_json(const nlohmann::ordered_json& json) {
@@ -452,13 +449,8 @@ void keep_overlap(const fs::path& file, const TextOverlap& overlap) {
 
 TextOverlap find_text_overlap(const std::vector<fs::path>& training, const std::vector<fs::path>& validation,
                               const Tokenizer* tokenizer, const OverlapRanks& ranks) {
-  const auto identity = [](const std::vector<fs::path>& files, DataSplit split) {
-    ShardUse use;
-    use.split = split;
-    return check_shards(files, use).identity;
-  };
-  const ShardSetIdentity trained = identity(training, DataSplit::train);
-  const ShardSetIdentity scored = identity(validation, DataSplit::validation);
+  const ShardSetIdentity trained = check_shards(training, {.split = DataSplit::train}).identity;
+  const ShardSetIdentity scored = check_shards(validation, {.split = DataSplit::validation}).identity;
   const std::string digest = tokenizer ? tokenizer->sha256() : "";
   std::optional<TextOverlap> known;
   if (ranks.rank == 0) known = known_overlap(trained, scored, digest, folder_of(validation.front()));

@@ -16,7 +16,7 @@ namespace mulligan {
 
 class Tokenizer;
 
-// Both texts are compared as letters and digits (TextUnits): the order of documents, shards, capitals, white space
+// Both texts are compared as letters and digits: the order of documents, shards, capitals, white space
 // and the tokenizer make no difference. A window is 24 letters long, or longer where a letter carries less than
 // 2 bits, so that it carries at least 48 bits. A window that occurs twice in the validation text is a phrase or a
 // notice and counts neither way.
@@ -64,25 +64,12 @@ TextOverlap find_text_overlap(const std::vector<std::filesystem::path>& training
                               const std::vector<std::filesystem::path>& validation,
                               const Tokenizer* tokenizer, const OverlapRanks& ranks = {});
 
-// A token stream as the letters and digits that it spells.
-// Case, white space, punctuation and where one token ends and the next begins leave no trace, so the same text
-// in another spelling or cut by another tokenizer has the same units: one for a letter or a digit, two for a
-// character of a script that has thousands. Immutable; const functions may be called from several threads.
-class TextUnits {
- public:
-  // Without a tokenizer (null) nothing is known of the text, and each token is two units, its id.
-  explicit TextUnits(const Tokenizer* tokenizer);
-  // Appends the units of `tokens` to `units`. Control tokens, and ids that the tokenizer lacks, have none.
-  void append(std::span<const std::uint16_t> tokens, std::vector<std::uint8_t>& units) const;
-
- private:
-  std::vector<std::uint32_t> begin_;  // of each id in spelled_, and the end of the last
-  std::vector<std::uint8_t> spelled_;
-};
-
-// The comparison itself.
+// The comparison itself. A text is a sequence of units: one for a letter or a digit, two for a character of a script
+// that has thousands. Case, white space, punctuation and where one token ends and the next begins leave no trace, so the
+// same text in another spelling or cut by another tokenizer has the same units.
 class OverlapMeter {
  public:
+  // Without a tokenizer (null) nothing is known of the text, and each token is two units, its id.
   OverlapMeter(const Tokenizer* tokenizer, std::span<const std::uint16_t> validation);
   // Reads documents of training text. Returns whether one of them holds a similar passage or is a validation
   // document. May be called from several threads; their order changes nothing.
@@ -102,6 +89,8 @@ class OverlapMeter {
     std::uint32_t passage = 0;
     std::uint8_t bit = 0;  // its number in the passage
   };
+  // Appends the units of `tokens` to `units`. Control tokens, and ids that the tokenizer lacks, have none.
+  void append_units(std::span<const std::uint16_t> tokens, std::vector<std::uint8_t>& units) const;
   void choose_lengths(std::span<const std::uint16_t> validation);
   void add_document(std::span<const std::uint16_t> document);
   void keep_unique_windows();
@@ -110,7 +99,8 @@ class OverlapMeter {
   // Takes note of windows that were found together; returns whether they make the passage similar.
   bool note(std::uint32_t passage, std::uint64_t found);
 
-  TextUnits units_;
+  std::vector<std::uint32_t> begin_;  // of each id in spelled_, and the end of the last
+  std::vector<std::uint8_t> spelled_;
   int bos_;
   std::size_t window_ = 0, passage_ = 0;  // units; 0: letters carry too little to be compared
   std::uint64_t skip_ = 0;                // windows are compared whose key has none of these bits

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,13 +29,12 @@ class TextTransform {
   // Symbols that it writes into text: a tokenizer trained for it has each as a piece of its own.
   std::vector<std::string> symbols() const;
 
-  std::string apply(std::string_view text) const;
+  // `ends`, if given, becomes what TextOrigin needs: symbols stand for no byte of the text, and an escaped control
+  // character for its 3 bytes where its last one is.
+  std::string apply(std::string_view text, std::vector<std::uint64_t>* ends = nullptr) const;
   // The original of what apply() gave. Throws data_error for what it cannot have given. Text that ends with a space or a line's
   // end can be undone apart from what follows.
   std::string undo(std::string_view transformed) const;
-  // Original bytes of each of the slices of one transformed text, in their order: symbols count 0, an escaped control character
-  // its 3 bytes where its last one is, any other byte 1. Slices may leave out parts of the text (white space at its ends).
-  std::vector<std::uint64_t> original_bytes(std::span<const std::string> slices) const;
 };
 
 // The transform of that name. Throws config_error for another name.

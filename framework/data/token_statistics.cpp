@@ -75,12 +75,9 @@ TokenStatistics token_statistics(std::span<const std::vector<std::uint16_t>> pie
 std::vector<std::vector<std::uint16_t>> sample_tokens(const std::vector<std::filesystem::path>& shards,
                                                       std::uint64_t budget) {
   constexpr std::uint64_t piece_tokens = 65'536;
-  std::vector<Shard> opened;
+  const std::vector<Shard> opened(shards.begin(), shards.end());
   std::uint64_t total = 0;
-  for (const std::filesystem::path& path : shards) {
-    opened.emplace_back(path);
-    total += static_cast<std::uint64_t>(opened.back().token_count());
-  }
+  for (const Shard& shard : opened) total += static_cast<std::uint64_t>(shard.token_count());
   std::vector<std::vector<std::uint16_t>> pieces;
   if (total <= budget) {
     for (const Shard& shard : opened) pieces.push_back(shard.read_all());

@@ -8,7 +8,6 @@
 #include "framework/core/file.h"
 #include "framework/data/exact_encoding.h"
 #include "framework/data/shard.h"
-#include "framework/data/tokenizer_format.h"
 
 namespace mulligan {
 
@@ -64,10 +63,9 @@ Tokenizer Tokenizer::from_bytes(const std::string& model_bytes, const std::strin
   const auto status = problem.empty()
                           ? model->processor.LoadFromSerializedProto(model_bytes)
                           : sentencepiece::util::Status(sentencepiece::util::StatusCode::kDataLoss, problem);
-  if (!status.ok() || model->processor.GetPieceSize() == 0) {
-    throw data_error("'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards",
-                     origin, status.ok() ? "it has no pieces" : status.error_message());
-  }
+  data_error_if(!status.ok() || model->processor.GetPieceSize() == 0,
+                "'{}' is not a SentencePiece model ({}); give the tokenizer that wrote the shards", origin,
+                status.ok() ? "it has no pieces" : status.error_message());
   model->learn_rules(model_bytes);
   return Tokenizer(std::move(model));
 }
@@ -144,15 +142,15 @@ std::vector<Tokenizer::Slice> Tokenizer::encode_slices(std::string_view text) co
   if (!model_->keeps_text) {
     const auto encoded = model_->processor.EncodeAsImmutableProto(text);
     for (const auto& piece : encoded.pieces())
-      slices.push_back({static_cast<int>(piece.id()), piece.surface(), piece.begin()});
+      slices.push_back({static_cast<int>(piece.id()), piece.begin(), piece.end()});
     return slices;
   }
   // Exact encoding: each piece spells its own part of the text.
-  std::size_t at = 0;
+  std::size_t end = 0;
   for (const int id : encode(text)) {
-    const std::size_t length = text_of(id).size();
-    slices.push_back({id, std::string(text.substr(at, length)), at});
-    at += length;
+    const std::size_t begin = end;
+    end += text_of(id).size();
+    slices.push_back({id, begin, end});
   }
   return slices;
 }
@@ -187,21 +185,17 @@ std::string Tokenizer::document_text(std::span<const std::uint16_t> ids) const {
 }
 
 void require_usable(const Tokenizer& tokenizer, const std::string& origin) {
-  if (tokenizer.vocab_size() > kMaxVocabulary) {
-    throw data_error(
-        "tokenizer '{}' has {} pieces, more than the {} that 16-bit shards can hold; use a smaller one",
-        origin, tokenizer.vocab_size(), kMaxVocabulary);
-  }
-  if (tokenizer.bos_id() < 0) {
-    throw data_error(
-        "tokenizer '{}' has no BOS piece, so documents could not be told apart; use one trained with it",
-        origin);
-  }
-  if (tokenizer.find(kSpaceMark) < 0) {
-    throw data_error(
-        "tokenizer '{}' has no standalone space piece '▁', so bytes could not be counted; use another",
-        origin);
-  }
+  data_error_if(
+      tokenizer.vocab_size() > kMaxVocabulary,
+      "tokenizer '{}' has {} pieces, more than the {} that 16-bit shards can hold; use a smaller one", origin,
+      tokenizer.vocab_size(), kMaxVocabulary);
+  data_error_if(
+      tokenizer.bos_id() < 0,
+      "tokenizer '{}' has no BOS piece, so documents could not be told apart; use one trained with it",
+      origin);
+  data_error_if(
+      tokenizer.find(kSpaceMark) < 0,
+      "tokenizer '{}' has no standalone space piece '▁', so bytes could not be counted; use another", origin);
 }
 
 }  // namespace mulligan

@@ -47,8 +47,7 @@ class Tokenizer {
   // leave out at both ends belongs to none. Of bytes that together are one character the last has all of it.
   struct Slice {
     int id = 0;
-    std::string text;
-    std::size_t begin = 0;  // where it lies in the whole
+    std::size_t begin = 0, end = 0;  // in the whole; a slice begins where the one before it ends
   };
   std::vector<Slice> encode_slices(std::string_view text) const;
   // SentencePiece's own decoder.
@@ -68,6 +67,10 @@ class Tokenizer {
 // Throws data_error unless the tokenizer can write shards whose bytes can be counted: at most kMaxVocabulary
 // ids, a BOS, and a standalone "▁" piece (without it a lone space would be lost).
 void require_usable(const Tokenizer& tokenizer, const std::string& origin);
+
+// What a file is that was given as a SentencePiece model and is none: "a Hugging Face tokenizer.json; ..." with what to
+// do, or "" for a format that is not known.
+std::string foreign_tokenizer_format(std::string_view bytes);
 
 // The space mark of SentencePiece pieces, U+2581.
 inline constexpr std::string_view kSpaceMark = "\xE2\x96\x81";

@@ -10,7 +10,7 @@
 namespace mulligan {
 namespace {
 
-constexpr std::size_t kStretch = 64;
+constexpr std::size_t kStretch = 64, kMostStretches = 4096;
 
 using Ids = std::vector<std::uint16_t>;
 
@@ -35,11 +35,6 @@ bool encodes_to(const Tokenizer& tokenizer, const std::string& text, std::span<c
   return std::ranges::equal(tokenizer.encode_part(text, false), ids);
 }
 
-// Bytes may stand for any text, and control and unknown ids for none: stretches end before them.
-bool spells(const Tokenizer& tokenizer, std::uint16_t id) {
-  return !tokenizer.is_byte(id) && !tokenizer.is_textless(id);
-}
-
 // The parts of a stretch that pieces spell.
 std::vector<std::span<const std::uint16_t>> spelled_runs(const std::vector<std::uint8_t>& spelling,
                                                          std::span<const std::uint16_t> stretch) {
@@ -60,14 +55,14 @@ bool TokenizerFit::fits() const {
          static_cast<double>(odd_stretches) <= 0.01 * static_cast<double>(stretches);
 }
 
-TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16_t> tokens,
-                           std::size_t most_stretches) {
+TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16_t> tokens) {
   const Tokenizer tokenizer = Tokenizer::from_bytes(model, "tokenizer");
   const Tokenizer plain = for_normalised_text(model, false), again = for_normalised_text(model, true);
   const auto pieces = static_cast<std::size_t>(tokenizer.vocab_size());
-  std::vector<std::uint8_t> spelling(pieces);
-  for (std::size_t id = 0; id < pieces; ++id)
-    spelling[id] = spells(tokenizer, static_cast<std::uint16_t>(id)) ? 1 : 0;
+  // Bytes may stand for any text, and control and unknown ids for none: stretches end before them.
+  std::vector<std::uint8_t> spelling;
+  for (int id = 0; id < tokenizer.vocab_size(); ++id)
+    spelling.push_back(!tokenizer.is_byte(id) && !tokenizer.is_textless(id) ? 1 : 0);
 
   TokenizerFit fit;
   std::vector<std::uint64_t> occurs(pieces);
@@ -86,7 +81,7 @@ TokenizerFit tokenizer_fit(const std::string& model, std::span<const std::uint16
   }
 
   const std::size_t places = (tokens.size() + kStretch - 1) / kStretch;
-  const std::size_t looked_at = std::min(places, std::max<std::size_t>(most_stretches, 1));
+  const std::size_t looked_at = std::min(places, kMostStretches);
   std::vector<std::string> odd(looked_at);
   std::vector<std::uint8_t> any(looked_at);
   parallel_for(looked_at, 0, [&](std::size_t i) {

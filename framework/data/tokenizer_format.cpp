@@ -1,11 +1,10 @@
-#include "framework/data/tokenizer_format.h"
-
 #include <algorithm>
 
 #include "framework/core/error.h"
 #include "framework/core/parse_json.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_files.h"
+#include "framework/data/tokenizer.h"
 
 namespace mulligan {
 namespace {

@@ -14,45 +14,31 @@ const TextTransform* transform_of(const Tokenizer& tokenizer) {
 }
 
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
-                                 std::string_view text) {
+                                 std::string_view text, TextOrigin origin) {
   DocumentEncoding result;
-  std::string transformed;
-  if (transform) transformed = transform->apply(text);
-  const std::string_view read = transform ? std::string_view(transformed) : text;
-  // What precedes the first slice, and the slices.
-  std::vector<std::string> slices = {""};
-  for (Tokenizer::Slice& slice : tokenizer.encode_slices(read)) {
-    if (result.ids.empty()) slices.front() = read.substr(0, slice.begin);
+  std::vector<std::uint64_t> ends;
+  const std::string read = transform ? transform->apply(text, &ends) : std::string(text);
+  if (transform) origin.change(std::move(ends), text.size());
+  for (const Tokenizer::Slice& slice : tokenizer.encode_slices(read)) {
+    data_error_if(slice.end > read.size(),
+                  "the tokens of a document of {} bytes stand for {}; use another tokenizer", read.size(),
+                  slice.end);
+    if (result.ids.empty()) result.left_out = origin.before(slice.begin, read.size());
     result.ids.push_back(slice.id);
-    slices.push_back(std::move(slice.text));
+    result.ends.push_back(origin.before(slice.end, read.size()));
   }
-  if (result.ids.empty()) {
-    result.left_out = text.size();
-    return result;
-  }
-  std::vector<std::uint64_t> bytes;
-  if (transform) bytes = transform->original_bytes(slices);
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    end += transform ? bytes[i] : slices[i].size();
-    if (i > 0) result.ends.push_back(end);  // what precedes the first token belongs to it
-  }
-  data_error_if(end > text.size(), "the tokens of a document of {} bytes stand for {}; use another tokenizer",
-                text.size(), end);
-  result.left_out = (transform ? bytes.front() : slices.front().size()) + text.size() - end;
-  result.ends.back() = text.size();
+  result.left_out += origin.bytes() - (result.ids.empty() ? 0 : result.ends.back());
+  if (!result.ids.empty()) result.ends.back() = origin.bytes();
   return result;
 }
 
-std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
-                                           const TextOrigin& origin) {
+std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint16_t>::max();
   std::vector<std::uint16_t> counts;
   std::uint64_t before = 0, waiting = 0;
   for (const std::size_t end : encoding.ends) {
-    const std::uint64_t until = origin.before(end, size);
-    waiting += until - before;
-    before = until;
+    waiting += end - before;
+    before = end;
     counts.push_back(static_cast<std::uint16_t>(std::min(waiting, most)));
     waiting -= counts.back();
   }
@@ -64,7 +50,7 @@ std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std
   if (waiting == 0) return counts;
   throw data_error(
       "its {} tokens stand for {} bytes, and a byte side table can say at most {} of each; leave the document out",
-      counts.size(), origin.bytes(), most);
+      counts.size(), before, most);
 }
 
 std::string original_text(const TextTransform* transform, std::string_view text) {

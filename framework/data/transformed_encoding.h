@@ -16,21 +16,20 @@ namespace mulligan {
 // The transform whose text the tokenizer was trained for: each of its symbols is a piece of its own. Null: none.
 const TextTransform* transform_of(const Tokenizer& tokenizer);
 
-// The tokens of a document with the places in its text where the stretch of each ends. Every byte of the text belongs
-// to one token: what the tokenizer leaves out at the start to the first, at the end to the last.
+// The tokens of a document with the places in the document as it was given where the stretch of each ends. Every byte
+// belongs to one token: what the tokenizer leaves out at the start to the first, at the end to the last.
 struct DocumentEncoding {
   std::vector<int> ids;  // without BOS
   std::vector<std::size_t> ends;
   std::uint64_t left_out =
       0;  // bytes at both ends that the tokenizer reads nothing of; published tables do not count them
 };
-// `transform`: that is applied to the text before; null: none.
+// `transform`: that is applied to the text before; null: none. `origin`: of the text.
 DocumentEncoding encode_document(const Tokenizer& tokenizer, const TextTransform* transform,
-                                 std::string_view text);
-// For each token the bytes of the document as it was given, of which the text, of `size` bytes, was made. A count
-// above 65,535, the most of a side table, goes on with the token after it. Throws data_error where there is none left.
-std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding, std::size_t size,
-                                           const TextOrigin& origin);
+                                 std::string_view text, TextOrigin origin);
+// For each token its bytes of the document as it was given. A count above 65,535, the most of a side table, goes on with
+// the token after it. Throws data_error where there is none left.
+std::vector<std::uint16_t> original_counts(const DocumentEncoding& encoding);
 
 // What a transformed text was made of. Text that the transform cannot have made (normalisation has changed what a symbol stands in
 // front of, or a model has written it) stays as it is, also where `transform` is null.

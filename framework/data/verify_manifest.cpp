@@ -77,20 +77,14 @@ Manifest verify_manifest(const std::filesystem::path& path) {
   const Manifest manifest = load_manifest(path);
   const std::filesystem::path file = std::filesystem::is_directory(path) ? path / "manifest.json" : path;
   const std::filesystem::path folder = folder_of(file);
-  const auto check_digest = [&](const std::string& name, const std::string& sha256) {
-    require_digest(folder / name, sha256_hex_of_file(folder / name), sha256);
-  };
   for (const SplitRecord* split : {&manifest.train, &manifest.validation}) {
     for (const ShardRecord& record : split->shards) {
       const auto tokens = static_cast<std::uint64_t>(Shard(folder / record.file).token_count());
       check_total(file, "tokens of " + record.file, record.tokens, tokens);
-      check_digest(record.file, record.sha256);
     }
   }
-  check_digest(manifest.tokenizer_file, manifest.tokenizer_sha256);
-  check_digest(manifest.validation_text_file, manifest.validation_text_sha256);
-  if (!manifest.text.changes.file.empty())
-    check_digest(manifest.text.changes.file, manifest.text.changes.sha256);
+  for (const auto& [name, sha256] : manifest.files())
+    require_digest(folder / name, sha256_hex_of_file(folder / name), sha256);
   check_totals(file, manifest);
   return manifest;
 }

@@ -82,8 +82,7 @@ ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, s
     validation.tokenizer = Tokenizer::load(data.tokenizer);
     use.tokenizer_sha256 = validation.tokenizer->sha256();
     use.pieces = validation.tokenizer->vocab_size();
-    require_vocabulary(vocabulary, use.pieces, data.tokenizer);
-    validation.note = padding_note(vocabulary, use.pieces);
+    validation.note = check_vocabulary(vocabulary, use.pieces, data.tokenizer);
     validation.bos_id = validation.tokenizer->bos_id();
   }
   validation.files = find_shards({data.validation}, DataSplit::validation);

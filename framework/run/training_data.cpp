@@ -48,11 +48,8 @@ TrainingData open_training_data(const RunConfig& config, const ValidationSet* va
     use.pieces = tokenizer.vocab_size();
     opened.bos_id = tokenizer.bos_id();
     check_tokenizer(config.model, opened.bos_id);
-    require_vocabulary(use.vocabulary, use.pieces, file);
-    if (config.data.exact_vocabulary) require_exact_vocabulary(use.vocabulary, use.pieces, file);
-    if (const std::string note = padding_note(use.vocabulary, use.pieces); !note.empty()) {
-      opened.notes.push_back(note);
-    }
+    const std::string note = check_vocabulary(use.vocabulary, use.pieces, file, config.data.exact_vocabulary);
+    if (!note.empty()) opened.notes.push_back(note);
   }
   find_training_shards(config.data, opened);
   CheckedShards checked = check_shards(opened.shards, use);

@@ -7,7 +7,7 @@
 #include "framework/core/stop_request.h"
 #include "framework/data/data_identity.h"
 #include "framework/data/exact_encoding.h"
-#include "framework/data/tokenizer_format.h"
+#include "framework/data/tokenizer.h"
 #include "framework/run/device_memory.h"
 #include "framework/ttt/causality.h"
 #include "framework/ttt/ttt_scorer.h"

@@ -35,7 +35,7 @@ std::string shard_folder(const std::string& case_name) {
 
 LoaderOptions options_of(const std::string& case_name, const nlohmann::json& info, int rank) {
   LoaderOptions options;
-  options.shards = find_shards({shard_folder(case_name)});
+  options.shards = find_shards({shard_folder(case_name)}, DataSplit::train);
   options.row_tokens = info.at("local_tokens");
   options.max_segment_tokens = info.at("max_seq_len");
   options.world_size = info.at("world_size");
@@ -111,7 +111,8 @@ TEST(LoaderGolden, BoundaryCasesMatch) {
 }
 
 std::vector<std::uint16_t> validation_tokens() {
-  std::vector<std::uint16_t> tokens = read_tokens(find_shards({(fixture().folder() / "val").string()}));
+  std::vector<std::uint16_t> tokens =
+      read_tokens(find_shards({(fixture().folder() / "val").string()}, DataSplit::validation));
   const std::int64_t row_tokens = fixture().manifest().at("eval_seq_len");
   tokens.resize(
       static_cast<std::size_t>(whole_rows_length(static_cast<std::int64_t>(tokens.size()), row_tokens)));

@@ -67,7 +67,8 @@ class TttGolden : public testing::Test, protected TttFixture {
 };
 
 TEST_F(TttGolden, StreamAndDocuments) {
-  std::vector<std::uint16_t> stream = read_tokens(find_shards({(data_.folder() / "val").string()}));
+  std::vector<std::uint16_t> stream =
+      read_tokens(find_shards({(data_.folder() / "val").string()}, DataSplit::validation));
   EXPECT_EQ(stream.size(), config_.at("raw_tokens").get<std::size_t>());
   stream.resize(static_cast<std::size_t>(whole_rows_length(static_cast<std::int64_t>(stream.size()),
                                                            config_.at("eval_seq_len").get<std::int64_t>())));

@@ -1,10 +1,15 @@
-// Byte counting: the table route, the decoding route and the text itself agree.
+// Tokenizers: bytes by their table and by decoding agree (with the text itself: data_exact_text_test.cpp), training, and which one
+// made the shards.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 
 #include "framework/data/byte_count.h"
 #include "framework/data/tokenizer.h"
+#include "framework/data/tokenizer_fit.h"
 #include "tests/unit/data_support.h"
 #include "tests/unit/tokenizer_support.h"
 
@@ -24,48 +29,6 @@ std::vector<std::string> plain_texts() {
 const Tokenizer& tokenizer() {
   static const Tokenizer trained = Tokenizer::from_bytes(model_trained_on(plain_texts(), 330), "test model");
   return trained;
-}
-
-// Texts as they come out of normalisation, so that the bytes of the text itself are the truth.
-const std::vector<std::string>& tricky_texts() {
-  static const std::vector<std::string> texts{
-      "the lazy dog",
-      "a",
-      // with a joiner
-      "Emoji \xF0\x9F\x98\x80\xF0\x9F\x9A\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 done",
-      "\xF0\x9F\x98\x80",                                           // byte fallback only
-      "q\xCC\x88y combining",                                       // no precomposed form exists
-      "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xE3\x81\xA8 English",  // Japanese
-      "<s> </s> <unk> <0x41> are text here, not control pieces",
-      "3.14159, 1,000,000!",
-      "\xE2\x96\x88 block, next to the space mark",
-  };
-  return texts;
-}
-
-std::vector<std::uint16_t> stream_of(const std::vector<std::string>& texts) {
-  std::vector<std::uint16_t> stream;
-  for (const std::string& text : texts) {
-    stream.push_back(static_cast<std::uint16_t>(tokenizer().bos_id()));
-    for (const int id : tokenizer().encode(text)) stream.push_back(static_cast<std::uint16_t>(id));
-  }
-  stream.push_back(static_cast<std::uint16_t>(tokenizer().bos_id()));
-  return stream;
-}
-
-TEST(ByteCount, BothRoutesGiveTheBytesOfTrickyTexts) {
-  const ByteTable table = ByteTable::from_tokenizer(tokenizer());
-  for (const std::string& text : tricky_texts()) {
-    SCOPED_TRACE(text);
-    const std::vector<std::uint16_t> stream = stream_of({text});
-    EXPECT_EQ(tokenizer().document_text(stream), text);
-    EXPECT_EQ(table.count(stream), text.size());
-    EXPECT_EQ(count_bytes_by_decoding(tokenizer(), stream), text.size());
-  }
-  std::size_t total = 0;
-  for (const std::string& text : tricky_texts()) total += text.size();
-  EXPECT_EQ(table.count(stream_of(tricky_texts())), total);
-  EXPECT_EQ(count_bytes_by_decoding(tokenizer(), stream_of(tricky_texts())), total);
 }
 
 // Any order of any tokens, as a model might emit them.
@@ -135,6 +98,102 @@ TEST(Tokenizer, RefusesWhatIsNoModel) {
   sentence_of(ExitCode::bad_data, [] { Tokenizer::load("no/such/model"); });
   for (const std::string& bytes : {std::string(), std::string("not a model"), std::string(1000, '\0')}) {
     EXPECT_TRUE(refuses([&] { Tokenizer::from_bytes(bytes, "the file"); }, ExitCode::bad_data, "the file"));
+  }
+}
+
+// The tokenizer that made the shards is told from others: those of any other size, and those with longer pieces.
+std::vector<std::string> texts(std::uint32_t state, const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (int document = 0; document < 60; ++document) {
+    std::string text = document % 3 == 0 ? "  indented\n\tand\x01\xFF odd " : "";
+    for (int w = 0; w < 60; ++w) {
+      state = state * 1664525u + 1013904223u;
+      text += words[(state >> 16) % words.size()] + (w % 9 == 8 ? ".\n    " : "  ") +
+              std::to_string(state % 90) + " ";
+    }
+    all.push_back(text + "\xE2\x96\x81 \xC2\xBD \xEF\xAC\x81 A\xCC\x81");
+  }
+  return all;
+}
+
+const std::vector<std::string>& english() {
+  static const std::vector<std::string> all = texts(
+      1, {"bridge", "water", "stone", "garden", "light", "responsibility", "the", "and", "record", "other"});
+  return all;
+}
+const std::vector<std::string>& german() {
+  static const std::vector<std::string> all =
+      texts(2, {"Br\xC3\xBC"
+                "cke",
+                "Wasser", "Stein", "Garten", "Licht", "Verantwortung", "die", "und", "Eintrag", "andere"});
+  return all;
+}
+
+std::vector<std::uint16_t> stream(const Tokenizer& tokenizer, const std::vector<std::string>& documents) {
+  std::vector<std::uint16_t> tokens;
+  for (const std::string& text : documents) {
+    tokens.push_back(static_cast<std::uint16_t>(tokenizer.bos_id()));
+    for (const int id : tokenizer.encode(text)) tokens.push_back(static_cast<std::uint16_t>(id));
+  }
+  return tokens;
+}
+
+TEST(TokenizerFit, TheShardsOwnTokenizerFitsToTheLastStretch) {
+  for (const std::string rules : {"identity", "nmt_nfkc"}) {
+    const std::string model = model_trained_on(english(), 400, rules);
+    const Tokenizer tokenizer = Tokenizer::from_bytes(model, rules);
+    const std::vector<std::uint16_t> tokens = stream(tokenizer, english());
+    // Cut anywhere, as at the end of a shard.
+    for (const std::size_t from : {0u, 1u, 77u, 200u}) {
+      const TokenizerFit fit = tokenizer_fit(model, std::span(tokens).subspan(from));
+      EXPECT_GT(fit.stretches, 50u) << rules;
+      EXPECT_EQ(fit.odd_stretches, 0u) << rules << ": " << fit.example;
+      EXPECT_EQ(fit.odd_bytes, 0u) << rules << ": " << fit.example;
+      EXPECT_TRUE(fit.fits());
+    }
+  }
+}
+
+TEST(TokenizerFit, TextOfAnotherKindStillFits) {  // bytes where there are no pieces
+  const std::string model = model_trained_on(english(), 400);
+  const TokenizerFit fit = tokenizer_fit(model, stream(Tokenizer::from_bytes(model, "english"), german()));
+  EXPECT_EQ(fit.odd_stretches, 0u) << fit.example;
+  EXPECT_TRUE(fit.fits());
+}
+
+TEST(TokenizerFit, AnotherTokenizerOfTheSameSizeDoesNot) {
+  const std::string model = model_trained_on(english(), 400), foreign = model_trained_on(german(), 400);
+  const Tokenizer own = Tokenizer::from_bytes(model, "english"),
+                  other = Tokenizer::from_bytes(foreign, "german");
+  ASSERT_EQ(own.vocab_size(), other.vocab_size());
+  EXPECT_FALSE(tokenizer_fit(foreign, stream(own, english())).fits());
+  EXPECT_FALSE(tokenizer_fit(model, stream(other, german())).fits());
+}
+
+// The ids that occur most often among those of pieces.
+std::set<int> frequent(const Tokenizer& tokenizer, std::span<const std::uint16_t> tokens, std::size_t count) {
+  std::map<int, int> occurs;
+  for (const std::uint16_t id : tokens) {
+    if (!tokenizer.is_byte(id) && !tokenizer.is_textless(id)) ++occurs[id];
+  }
+  std::set<std::pair<int, int>, std::greater<>> sorted;
+  for (const auto& [id, times] : occurs) sorted.emplace(times, id);
+  std::set<int> ids;
+  for (const auto& [times, id] : sorted)
+    if (ids.size() < count) ids.insert(id);
+  return ids;
+}
+
+TEST(TokenizerFit, LongerPiecesDoNot) {
+  const std::string model = model_trained_on(english(), 400);
+  const Tokenizer own = Tokenizer::from_bytes(model, "own");
+  const std::vector<std::uint16_t> tokens = stream(own, english());
+  for (const std::size_t count : {1u, 5u, 41u}) {
+    const std::set<int> chosen = frequent(own, tokens, count);
+    const std::string longer = with_pieces(model, [&](int id, const std::string& piece) {
+      return chosen.contains(id) ? piece + "ingly" : piece;
+    });
+    EXPECT_FALSE(tokenizer_fit(longer, tokens).fits()) << count;
   }
 }
 

@@ -1,7 +1,11 @@
-// Text is kept to the byte: whatever a document holds, its tokens spell it, and both byte counters count it.
+// Text is kept to the byte: whatever a document holds, its tokens spell it, and both byte counters count it. A tokenizer's
+// compiled character map is checked before SentencePiece follows it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <random>
+#include <utility>
 
 #include "framework/data/byte_count.h"
 #include "framework/data/exact_encoding.h"
@@ -46,13 +50,17 @@ std::vector<std::uint16_t> document_of(const std::vector<int>& ids) {
   return document;
 }
 
+void expect_bytes(const std::vector<std::uint16_t>& stream, std::size_t bytes) {
+  static const ByteTable table = ByteTable::from_tokenizer(tokenizer());
+  ASSERT_EQ(table.count(stream), bytes);
+  ASSERT_EQ(count_bytes_by_decoding(tokenizer(), stream, 1), bytes);
+}
+
 // Its tokens spell the text, and both counters count its bytes.
 void expect_kept(const std::string& text) {
-  static const ByteTable table = ByteTable::from_tokenizer(tokenizer());
   const std::vector<std::uint16_t> document = document_of(tokenizer().encode(text));
   ASSERT_EQ(tokenizer().document_text(document), text);
-  ASSERT_EQ(table.count(document), text.size());
-  ASSERT_EQ(count_bytes_by_decoding(tokenizer(), document, 1), text.size());
+  expect_bytes(document, text.size());
 }
 
 TEST(ExactText, KeepsPythonFiles) {
@@ -64,7 +72,14 @@ TEST(ExactText, KeepsPythonFiles) {
 }
 
 TEST(ExactText, KeepsWhatSentencePieceAloneWouldChange) {
+  std::vector<std::uint16_t> stream;
+  std::size_t bytes = 0;
   for (const std::string& text : {
+           "the lazy dog"s,
+           "Emoji \xF0\x9F\x98\x80\xF0\x9F\x9A\x80 and \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 done"s,
+           "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E \xE3\x81\xA8 English"s,
+           "3.14159, 1,000,000!"s,
+           "\xE2\x96\x88 block, next to the space mark"s,
            " one leading space"s,
            "   \n\t leading and trailing blanks \t \n  "s,
            " "s,
@@ -87,7 +102,10 @@ TEST(ExactText, KeepsWhatSentencePieceAloneWouldChange) {
        }) {
     SCOPED_TRACE(text);
     expect_kept(text);
+    std::ranges::copy(document_of(tokenizer().encode(text)), std::back_inserter(stream));
+    bytes += text.size();
   }
+  expect_bytes(stream, bytes);
 }
 
 TEST(ExactText, KeepsRandomBytes) {
@@ -153,6 +171,51 @@ TEST(ExactText, TrainsOnTextAroundReservedCharacters) {
   }
   const Tokenizer trained = Tokenizer::from_bytes(model_trained_on(texts, 300), "reserved");
   EXPECT_GE(trained.find(std::string(kSpaceMark) + "wording"), 0);
+}
+
+std::string number(std::uint32_t value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+// A model with nothing but a normaliser (field 3) whose character map (field 2) has these units and texts.
+std::string model_of(const std::vector<std::uint32_t>& units, const std::string& texts = "a\0b\0"s) {
+  std::string trie;
+  for (const std::uint32_t unit : units) trie += number(unit);
+  return field_bytes(3, field_bytes(2, number(static_cast<std::uint32_t>(trie.size())) + trie + texts));
+}
+
+TEST(CharacterMap, ASoundOneOrNoneHasNoProblem) {
+  EXPECT_EQ(character_map_problem(""), "");
+  EXPECT_EQ(character_map_problem(field_bytes(3, field_bytes(1, "identity") + field_bytes(2, ""))), "");
+  std::vector<std::uint32_t> units(256);
+  EXPECT_EQ(character_map_problem(model_of(units)), "");
+  units[7] = 3u << 10 | 1u << 8;  // goes to place 7 ^ 3, which has a value
+  units[4] = 1u << 31 | 2u;       // the text "b"
+  EXPECT_EQ(character_map_problem(model_of(units)), "");
+}
+
+TEST(CharacterMap, ADamagedOneIsFound) {
+  std::vector<std::uint32_t> zeros(256), beyond(256), value(256), distant(256);
+  beyond[9] = 256u << 10;
+  value[9] = 1u << 31 | 4u;
+  distant[9] = 8u << 10 | 1u << 8;  // its value lies at place 1, which holds a large number
+  distant[1] = 5u << 10;
+  const std::string two_bytes = field_bytes(2, "ab"), damaged = field_bytes(3, two_bytes);
+  const std::string group("\x0b\x0c", 2);  // an empty group, which SentencePiece passes over
+  const std::pair<const char*, std::string> models[] = {
+      {"a place beyond the trie", model_of(beyond)},
+      {"a trie of less than 256 places", model_of(std::vector<std::uint32_t>(255))},
+      {"a value beyond the texts", model_of(value)},
+      {"a value beyond the texts, at another place", model_of(distant)},
+      {"texts that do not end", model_of(zeros, "ab")},
+      {"no texts", model_of(zeros, "")},
+      {"a map of two bytes", damaged},
+      {"the same of the way back", field_bytes(5, two_bytes)},
+      {"a trie longer than the map", field_bytes(3, field_bytes(2, number(4'000'000'000u) + "abcdefgh"))},
+      {"after a field that is not understood", group + damaged},
+      {"the same within the normaliser", field_bytes(3, group + two_bytes)},
+      {"cut off", damaged.substr(0, damaged.size() - 1)}};
+  for (const auto& [what, model] : models) EXPECT_NE(character_map_problem(model), "") << what;
 }
 
 }  // namespace

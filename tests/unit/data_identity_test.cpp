@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <functional>
+
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/sha256.h"
@@ -109,41 +111,33 @@ TEST(CheckShards, DigestsAndCountsAreThoseOfTheFiles) {
   EXPECT_NE(shard_set(reversed).sha256, train.identity.sha256);
 }
 
-TEST(CheckShards, AFlippedBitIsRefused) {
-  const fs::path folder = prepared("check_flipped");
-  const fs::path file = folder / "fineweb_val_000000.bin";
-  std::string bytes = read_file(file);
-  bytes[1024 + 51] =
-      static_cast<char>(bytes[1024 + 51] ^ 1);  // the high byte: the token changes, lengths do not
-  write_file_atomically(file, bytes);
-  const std::string said = sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
-  EXPECT_TRUE(contains(said, "fineweb_val_000000.bin", "sha256"));
-}
+TEST(CheckShards, WhatTheManifestContradictsIsRefused) {
+  const fs::path folder = prepared("check_refused"), shard = folder / "fineweb_val_000000.bin";
+  const auto damaged = [&](const fs::path& file, const std::function<void(std::string&)>& change) {
+    const std::string sound = read_file(file);
+    std::string bytes = sound;
+    change(bytes);
+    write_file_atomically(file, bytes);
+    const std::string said = sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::validation); });
+    write_file_atomically(file, sound);
+    return said;
+  };
+  // The high byte of a token, so that no length changes.
+  const auto flip = [](std::string& bytes) { bytes[1024 + 51] = static_cast<char>(bytes[1024 + 51] ^ 1); };
+  EXPECT_TRUE(contains(damaged(shard, flip), "fineweb_val_000000.bin", "sha256"));
+  // A damaged manifest is no foreign one.
+  damaged(folder / "manifest.json",
+          [](std::string& text) { text.replace(text.find("mulligan-data"), 8, "muxligan"); });
+  damaged(folder / "manifest.json", [](std::string& text) { text = "{"; });
 
-TEST(CheckShards, AShardThatItsManifestDoesNotListIsRefused) {
-  const fs::path folder = prepared("check_unlisted");
   write_shard(folder / "fineweb_train_000002.bin", documents(9, 3));
   EXPECT_TRUE(contains(refusal({folder / "fineweb_train_000002.bin"}, use_of(DataSplit::train)),
                        "not in the manifest"));
-}
-
-TEST(CheckShards, AnotherTokenizerThanTheManifestsIsRefusedWithTheKeyToSet) {
-  const fs::path folder = prepared("check_tokenizer");
   ShardUse use = use_of(DataSplit::validation);
   use.tokenizer_sha256 = sha256_hex("another");
-  const std::string said = refusal({folder / "fineweb_val_000000.bin"}, use);
-  EXPECT_TRUE(contains(said, short_digest(tokenizer_digest()), short_digest(use.tokenizer_sha256),
-                       std::string("data.tokenizer"), (folder / "tokenizer.model").string()));
-}
-
-TEST(CheckShards, ADamagedManifestIsNoForeignOne) {
-  const fs::path folder = prepared("check_manifest");
-  std::string text = read_file(folder / "manifest.json");
-  text.replace(text.find("mulligan-data"), 8, "muxligan");
-  write_file_atomically(folder / "manifest.json", text);
-  sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
-  write_file_atomically(folder / "manifest.json", "{");
-  sentence_of(ExitCode::bad_data, [&] { checked(folder, DataSplit::train); });
+  EXPECT_TRUE(contains(refusal({shard}, use), short_digest(tokenizer_digest()),
+                       short_digest(use.tokenizer_sha256), std::string("data.tokenizer"),
+                       (folder / "tokenizer.model").string()));
 }
 
 // Far into the shard, where a run would have met it after its first checkpoint.
@@ -176,12 +170,11 @@ TEST(CheckShards, AChangedFileIsReadAnew) {
 }
 
 TEST(Vocabulary, SmallerThanTheTokenizerIsRefusedAndLargerIsTold) {
-  EXPECT_TRUE(refuses([] { require_vocabulary(300, 320, "tokenizer.model"); }, ExitCode::bad_configuration,
+  EXPECT_TRUE(refuses([] { check_vocabulary(300, 320, "tokenizer.model"); }, ExitCode::bad_configuration,
                       "set model.vocabulary = 320"));
-  require_vocabulary(320, 320, "tokenizer.model");
-  EXPECT_EQ(padding_note(320, 320), "");
-  EXPECT_EQ(padding_note(50304, 50257).find("model.vocabulary = 50304 is padded"), 0u);
-  EXPECT_EQ(padding_note(8192, 1024).find("warning: "), 0u);
+  EXPECT_EQ(check_vocabulary(320, 320, "tokenizer.model", true), "");
+  EXPECT_EQ(check_vocabulary(50304, 50257, "").find("model.vocabulary = 50304 is padded"), 0u);
+  EXPECT_EQ(check_vocabulary(8192, 1024, "").find("warning: "), 0u);
 }
 
 DataIdentity identity_of(const std::string& name) {
@@ -323,14 +316,14 @@ TEST(FindShards, TakesFoldersGlobsAndFilesSortedByNameOnce) {
   for (const char* name : {"b.bin", "a.bin", "c.bin", "note.txt"}) write_file_atomically(folder / name, "x");
   const auto names = [&](const std::vector<std::string>& patterns) {
     std::string joined;
-    for (const auto& path : find_shards(patterns)) joined += path.filename().string() + " ";
+    for (const auto& path : find_shards(patterns, DataSplit::train)) joined += path.filename().string() + " ";
     return joined;
   };
   EXPECT_EQ(names({folder.string()}), "a.bin b.bin c.bin ");
   EXPECT_EQ(names({(folder / "[bc].bin").string()}), "b.bin c.bin ");
   EXPECT_EQ(names({(folder / "c.bin").string(), (folder / "?.bin").string()}), "a.bin b.bin c.bin ");
-  EXPECT_TRUE(
-      refuses([&] { find_shards({(folder / "train_*.bin").string()}); }, ExitCode::bad_data, "train_*.bin"));
+  EXPECT_TRUE(refuses([&] { find_shards({(folder / "train_*.bin").string()}, DataSplit::train); },
+                      ExitCode::bad_data, "train_*.bin"));
 }
 
 }  // namespace

@@ -16,22 +16,19 @@ namespace {
 
 namespace fs = std::filesystem;
 using Ints = std::vector<std::int32_t>;
+using Tokens = std::vector<std::uint16_t>;
 
 // Shards with `junk` tokens before the first BOS, then a BOS every 7 tokens. All other tokens differ, so that a wrong cursor shows.
 std::vector<fs::path> make_shards(const std::string& name, const std::vector<std::size_t>& sizes,
                                   std::size_t junk = 3) {
-  const fs::path folder = fresh_folder(name);
-  std::vector<fs::path> paths;
+  std::vector<Tokens> shards;
   std::uint16_t value = 10;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    std::vector<std::uint16_t> tokens(sizes[i]);
-    for (std::size_t t = 0; t < tokens.size(); ++t) {
+  for (const std::size_t size : sizes) {
+    Tokens& tokens = shards.emplace_back(size);
+    for (std::size_t t = 0; t < size; ++t)
       tokens[t] = t >= junk && (t - junk) % 7 == 0 ? std::uint16_t{1} : value++;
-    }
-    paths.push_back(folder / ("fineweb_train_00000" + std::to_string(i) + ".bin"));
-    write_shard(paths.back(), tokens);
   }
-  return paths;
+  return fresh_shards(name, shards);
 }
 
 LoaderOptions options_for(const std::vector<fs::path>& shards, int world_size = 1, int rank = 0) {
@@ -48,14 +45,6 @@ Ints next_tokens(Loader& loader) {
   Batch batch;
   loader.next(batch);
   return batch.tokens;
-}
-
-// Saved positions and other numbers of ranks: EveryLoader.
-TEST(Loader, PositionsFollowFromTheNumberOfSpans) {
-  Loader whole(options_for(make_shards("loader_positions", {100, 10, 75, 203})));
-  const std::int64_t batches = 2 * whole.spans_per_epoch() + 3;
-  for (std::int64_t i = 0; i < batches; ++i, next_tokens(whole))
-    EXPECT_EQ(whole.position_after(i), whole.position()) << "batch " << i;
 }
 
 TEST(Loader, RefusesShardsThatHoldNoGlobalMicroBatch) {
@@ -122,9 +111,7 @@ TEST(Loader, RefusesTokensOutsideTheVocabularyAndPositionsThatDoNotFit) {
 
 TEST(Batch, FillingARowNeverMovesItsArrays) {
   // A row of BOS tokens only has as many segments as it can have.
-  const fs::path folder = fresh_folder("batch_arrays");
-  write_shard(folder / "a.bin", std::vector<std::uint16_t>(200, 1));
-  Loader all_bos(options_for({folder / "a.bin"}));
+  Loader all_bos(options_for(fresh_shards("batch_arrays", {Tokens(200, 1)})));
   Loader ordinary(options_for(make_shards("batch_arrays_2", {200})));
   Batch batch;
   batch.reserve(16);
@@ -138,46 +125,34 @@ TEST(Batch, FillingARowNeverMovesItsArrays) {
   }
 }
 
-TEST(Prefetcher, GivesTheLoadersStreamAndThePositionOfWhatWasHandedOut) {
+// The rows of a loader, and the position of what was handed out, also after a restore while it reads ahead.
+TEST(Prefetcher, GivesTheLoadersStream) {
   const auto shards = make_shards("prefetch_stream", {100, 75});
   Loader plain(options_for(shards));
   Prefetcher ahead(std::make_unique<Loader>(options_for(shards)), 3);
-  EXPECT_EQ(ahead.position(), plain.position());
-  for (int i = 0; i < 50; ++i) {
-    const Ints expected = next_tokens(plain);
-    EXPECT_EQ(ahead.next().tokens, expected);
+  const auto expect_rows = [&](int rows) {
+    for (int i = 0; i < rows; ++i) {
+      EXPECT_EQ(ahead.position(), plain.position());
+      EXPECT_EQ(ahead.next().tokens, next_tokens(plain));
+    }
     EXPECT_EQ(ahead.position(), plain.position());
-  }
-}
-
-TEST(Prefetcher, RestoresWhileReadingAhead) {
-  const auto shards = make_shards("prefetch_restore", {100, 75});
-  Prefetcher ahead(std::make_unique<Loader>(options_for(shards)), 3);
-  ahead.next();
+  };
+  expect_rows(50);
   const LoaderPosition saved = ahead.position();
-  const Ints second = ahead.next().tokens;
-  const Ints third = ahead.next().tokens;
   for (int i = 0; i < 20; ++i) {
+    plain.restore(saved);
     ahead.restore(saved);
-    EXPECT_EQ(ahead.position(), saved);
-    EXPECT_EQ(ahead.next().tokens, second);
-    EXPECT_EQ(ahead.next().tokens, third);
+    expect_rows(2);
   }
-  const LoaderPosition here = ahead.position();
   sentence_of(ExitCode::bad_data, [&] { ahead.restore({1, 0, 2}); });
-  EXPECT_EQ(ahead.position(), here);
-  Loader plain(options_for(shards));
-  plain.restore(here);
-  EXPECT_EQ(ahead.next().tokens, next_tokens(plain));
+  expect_rows(1);
 }
 
 TEST(Prefetcher, HandsOutTheGoodRowsBeforeRethrowingTheThreadsError) {
-  const fs::path folder = fresh_folder("prefetch_error");
-  std::vector<std::uint16_t> tokens(17 * 4, 2);
+  Tokens tokens(17 * 4, 2);
   tokens[0] = 1;
   tokens[17 * 3 + 5] = 999;  // in the fourth span
-  write_shard(folder / "a.bin", tokens);
-  LoaderOptions options = options_for({folder / "a.bin"});
+  LoaderOptions options = options_for(fresh_shards("prefetch_error", {tokens}));
   options.vocabulary = 10;
   Prefetcher ahead(std::make_unique<Loader>(options), 8);
   for (int i = 0; i < 3; ++i) EXPECT_NO_THROW(ahead.next());
@@ -196,26 +171,18 @@ TEST(Prefetcher, StopsCleanlyWithAFullQueueAndUnread) {
   }
 }
 
-// Shards for part k: a BOS, then the tokens 1000 k + 2 and up.
-fs::path part_shard(const fs::path& folder, int part, std::size_t tokens) {
-  std::vector<std::uint16_t> values(tokens, 1);
-  for (std::size_t i = 1; i < tokens; ++i) values[i] = static_cast<std::uint16_t>(1000 * part + 2 + i % 900);
-  const fs::path path = folder / ("part_" + std::to_string(part) + ".bin");
-  write_shard(path, values);
-  return path;
-}
-
+// A shard for part k: a BOS, then the tokens 1000 k + 2 and up.
 LoaderOptions three_parts(const std::string& name, std::int64_t group = 1) {
-  const fs::path folder = fresh_folder(name);
+  std::vector<Tokens> shards = {Tokens(2000, 1), Tokens(200, 1), Tokens(2000, 1)};
+  for (std::size_t part = 0; part < 3; ++part) {
+    for (std::size_t i = 1; i < shards[part].size(); ++i)
+      shards[part][i] = static_cast<std::uint16_t>(1000 * part + 2 + i % 900);
+  }
   LoaderOptions options;
+  options.shards = fresh_shards(name, shards);
   options.row_tokens = 16;
   options.group_spans = group;
-  const std::vector<double> weights = {0.75, 0.25, 0.5};
-  for (int part = 0; part < 3; ++part) {
-    options.shards.push_back(part_shard(folder, part, part == 1 ? 200 : 2000));
-    options.parts.push_back(
-        {std::string(1, static_cast<char>('a' + part)), 1, weights[static_cast<std::size_t>(part)]});
-  }
+  options.parts = {{"a", 1, 0.75}, {"b", 1, 0.25}, {"c", 1, 0.5}};
   return options;
 }
 
@@ -289,17 +256,15 @@ TEST(LoaderMix, WhatDoesNotFitIsRefused) {
 
 // Three shards of 5, 2 and 9 spans of 4 + 1 tokens, and tails. Each BOS is followed by the number of the span.
 LoaderOptions shuffled(const std::string& name, std::int64_t group_spans = 4) {
-  const fs::path folder = fresh_folder(name);
-  LoaderOptions options;
+  std::vector<Tokens> shards;
   std::uint16_t number = 100;
   for (const std::size_t spans : {5, 2, 9}) {
-    std::vector<std::uint16_t> tokens;
+    Tokens& tokens = shards.emplace_back();
     for (std::size_t i = 0; i < spans; ++i, ++number) tokens.insert(tokens.end(), {1, number, 7, 8, 9});
     tokens.insert(tokens.end(), {1, 50});
-    options.shards.push_back(folder /
-                             ("fineweb_train_00000" + std::to_string(options.shards.size()) + ".bin"));
-    write_shard(options.shards.back(), tokens);
   }
+  LoaderOptions options;
+  options.shards = fresh_shards(name, shards);
   options.row_tokens = 4;
   options.max_segment_tokens = 4;
   options.order = DataOrder::shuffled;
@@ -399,15 +364,12 @@ TEST(ShuffledLoader, WhatDoesNotFitIsRefused) {
 
 // Token k of all shards together is k, but for a BOS every 5 tokens.
 LoaderOptions stream_of(const std::string& name, const std::vector<std::size_t>& sizes) {
-  const fs::path folder = fresh_folder(name);
-  LoaderOptions options;
+  std::vector<Tokens> shards;
   std::uint16_t next = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    std::vector<std::uint16_t> tokens(sizes[i]);
-    for (std::uint16_t& token : tokens) token = next++ % 5 == 0 ? 1 : next;
-    options.shards.push_back(folder / ("fineweb_train_00000" + std::to_string(i) + ".bin"));
-    write_shard(options.shards.back(), tokens);
-  }
+  for (const std::size_t size : sizes)
+    for (std::uint16_t& token : shards.emplace_back(size)) token = next++ % 5 == 0 ? 1 : next;
+  LoaderOptions options;
+  options.shards = fresh_shards(name, shards);
   options.row_tokens = 8;
   options.max_segment_tokens = 4;
   options.order = DataOrder::stream;

@@ -16,7 +16,6 @@
 namespace mulligan::data_masking_test {
 namespace {
 
-namespace fs = std::filesystem;
 using Ints = std::vector<std::int32_t>;
 
 MaskingOptions options_of(double share) {
@@ -144,11 +143,10 @@ TEST(Masking, LoaderHidesOtherTokensInTheNextPass) {
   std::vector<std::uint16_t> tokens;
   for (int t = 0; t < 205; ++t) tokens.push_back(t % 20 == 0 ? 1 : static_cast<std::uint16_t>(2 + t));
   LoaderOptions options;
-  options.shards = {fresh_folder("masking_loader") / "fineweb_train_000000.bin"};
+  options.shards = fresh_shards("masking_loader", {tokens});
   options.row_tokens = 16;
   options.group_spans = 4;
   options.masking = options_of(0.3);
-  write_shard(options.shards[0], tokens);
   Loader loader(options);
   std::vector<Batch> rows(24);  // two passes
   for (Batch& row : rows) {
@@ -166,13 +164,10 @@ TEST(Masking, LoaderHidesOtherTokensInTheNextPass) {
 
 // The mean loss of a step is over a fixed number of tokens: a row with fewer would make it too low in silence.
 TEST(Masking, LoaderRefusesRowsThatCannotHideAsManyAsSaid) {
-  const fs::path folder = fresh_folder("masking_short");
   std::vector<std::uint16_t> tokens;
   for (int t = 0; t < 65; ++t) tokens.push_back(t % 4 == 0 ? 1 : static_cast<std::uint16_t>(2 + t));
-  const fs::path shard = folder / "fineweb_train_000000.bin";
-  write_shard(shard, tokens);
   LoaderOptions options;
-  options.shards = {shard};
+  options.shards = fresh_shards("masking_short", {tokens});
   options.row_tokens = 16;  // 4 of them begin documents
   options.masking = options_of(0.75);
   Batch row;

@@ -14,13 +14,13 @@ struct PublishedEncoding {
 inline PublishedEncoding encode_published(const Tokenizer& tokenizer, const TextTransform& transform,
                                           std::string_view document) {
   PublishedEncoding result;
-  std::vector<std::string> slices;
-  for (const Tokenizer::Slice& slice : tokenizer.encode_slices(transform.apply(document))) {
+  std::vector<std::uint64_t> ends;
+  const std::string transformed = transform.apply(document, &ends);
+  ends.insert(ends.begin(), 0);
+  for (const Tokenizer::Slice& slice : tokenizer.encode_slices(transformed)) {
     result.ids.push_back(slice.id);
-    slices.push_back(slice.text);
+    result.bytes.push_back(static_cast<std::uint16_t>(ends[slice.end] - ends[slice.begin]));
   }
-  for (const std::uint64_t bytes : transform.original_bytes(slices))
-    result.bytes.push_back(static_cast<std::uint16_t>(bytes));
   return result;
 }
 

@@ -48,10 +48,7 @@ void print_text(const Manifest& manifest) {
   also(text.bad_lines_dropped, "lines of JSON Lines without a text");
   also(text.paths_left_out, "links, devices and files in other encodings (changes.jsonl)");
   also(text.unread_left_out, "documents without a token");
-  if (text.overlap_left_out > 0) {
-    fmt::print("            {} training documents that share a passage with a validation document\n",
-               text.overlap_left_out);
-  }
+  also(text.overlap_left_out, "training documents that share a passage with a validation document");
   if (text.kept) {
     fmt::print("text        kept: every byte of the documents is in the tokens\n");
   } else {
@@ -82,12 +79,8 @@ void print_ablation(const Manifest& manifest) {
   fmt::print("ablated     {} with probability {}, seed {}: {}\n", printable(record.mode), record.probability,
              record.seed, printable(taken));
   const auto side = [](const char* name, const AblatedSplit& split) {
-    const auto less = [](std::uint64_t before, std::uint64_t after) {
-      return static_cast<std::int64_t>(before) - static_cast<std::int64_t>(after);
-    };
-    fmt::print("  {:<11} {} documents changed, {} bytes and {} tokens removed of {} and {}\n", name,
-               split.documents, less(split.bytes_before, split.bytes_after),
-               less(split.tokens_before, split.tokens_after), split.bytes_before, split.tokens_before);
+    fmt::print("  {:<11} {} documents changed; {} bytes became {}, and {} tokens {}\n", name, split.documents,
+               split.bytes_before, split.bytes_after, split.tokens_before, split.tokens_after);
   };
   side("train", record.train);
   if (record.validation) side("validation", *record.validation);
@@ -202,7 +195,6 @@ void run(const PrepareArguments& arguments) {
   options.ablation.mode = parse_ablation_mode(arguments.ablate_mode);
   RunLog log(arguments.console, {});
   std::optional<Progress> shown;
-  options.progress = [&](const std::string& line) { log.line(line); };
   options.phase = [&](const std::string& what, const std::string& unit, double total) {
     shown.reset();
     if (!what.empty())
@@ -217,9 +209,7 @@ void run(const PrepareArguments& arguments) {
   const std::vector<doctor::Finding> findings = audit(options.output, summary.manifest);
   options.phase("", "", 0);
   print_audit(findings);
-  fmt::print("seconds     {:.1f} reading, {:.1f} tokenizer, {:.1f} encoding\nwritten to  {}\n",
-             summary.read_seconds, summary.tokenizer_seconds, summary.encode_seconds,
-             options.output.string());
+  fmt::print("written to  {}\n", options.output.string());
   require_sound(findings, options.output);
 }
 

@@ -1,43 +1,34 @@
 #include "tools/prepare/corpus.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
+#include "framework/core/sha256.h"
 #include "framework/core/utf8.h"
 
 namespace mulligan {
 namespace {
 
-Digest digest_of(const std::string& text) {
-  const std::string hex = sha256_hex(text);
-  Digest digest;
-  std::from_chars(hex.data(), hex.data() + 16, digest.high, 16);
-  std::from_chars(hex.data() + 16, hex.data() + 32, digest.low, 16);
-  return digest;
+std::string digest_of(const std::string& text) {
+  Sha256 hash;
+  hash.update(text);
+  return hash.digest().substr(0, 15);
 }
 
-// The first line without a text, and how many more there are.
+// Names the first line without a text.
 void require_good_lines(const TextSource& source, const std::vector<std::string>& problems) {
   if (source.rules().skip_bad_lines) return;
   const auto is_bad = [](const std::string& problem) { return !problem.empty(); };
   const auto bad = std::ranges::find_if(problems, is_bad);
   if (bad == problems.end()) return;
-  const auto others = std::ranges::count_if(problems, is_bad) - 1;
   throw data_error(
-      "{}: {}{}; correct or remove {}, or leave such lines out with --skip-bad-lines",
+      "{}: {} (lines without a text: {}); correct or remove such lines, or leave them out with --skip-bad-lines",
       source.name(static_cast<std::size_t>(bad - problems.begin())), *bad,
-      others == 0 ? ""
-                  : fmt::format(", and {} more line{} without a text", others, others == 1 ? " is" : "s are"),
-      others == 0 ? "the line" : "these lines");
-}
-
-bool by_digest(const CorpusDocument& a, const CorpusDocument& b) {
-  return a.digest < b.digest;
+      std::ranges::count_if(problems, is_bad));
 }
 
 }  // namespace
@@ -55,8 +46,8 @@ Corpus::Corpus(const PrepareOptions& options)
     take_separate_inputs(std::move(documents), catalogue(validation_inputs_, options), options.drop_overlap);
   }
   if (options.shuffle) {
-    std::sort(train.begin(), train.end(), by_digest);
-    std::sort(validation.begin(), validation.end(), by_digest);
+    std::ranges::sort(train, {}, &CorpusDocument::digest);
+    std::ranges::sort(validation, {}, &CorpusDocument::digest);
   }
 }
 
@@ -85,7 +76,7 @@ std::vector<CorpusDocument> Corpus::catalogue(const TextSource& source, const Pr
   require_good_lines(source, problems);
   note_files(source);
   std::vector<CorpusDocument> kept;
-  std::map<Digest, std::size_t> seen;
+  std::map<std::string, std::size_t> seen;
   for (const CorpusDocument& document : all) {
     const std::size_t i = document.index;
     const auto note = [&](std::string what) { changes.push_back({document.name(), std::move(what)}); };
@@ -142,41 +133,38 @@ void Corpus::split_by_digest(std::vector<CorpusDocument> documents, const Prepar
       "the inputs hold one document, '{}', which cannot be divided into training and validation; give "
       "validation documents of their own with --validation, or the text as several files or JSONL lines",
       documents[0].name());
-  std::vector<Digest> digests;
+  std::vector<std::string> digests;
   for (const CorpusDocument& document : documents) digests.push_back(document.digest);
   std::ranges::sort(digests);
-  Digest limit;  // validation: digest < limit
+  std::size_t held = 0;  // for validation, those with the smallest digests
   if (options.validation_documents > 0) {
-    const auto wanted = static_cast<std::size_t>(options.validation_documents);
+    held = static_cast<std::size_t>(options.validation_documents);
     data_error_if(
-        wanted >= documents.size(),
+        held >= documents.size(),
         "{} validation documents were asked for, but there are only {} different documents in all; ask "
         "for fewer or give more text",
-        wanted, documents.size());
-    limit = digests[wanted];
+        held, documents.size());
     manifest.split_rule =
-        fmt::format("validation: the {} documents with the smallest sha256 of the {}", wanted, text_used);
+        fmt::format("validation: the {} documents with the smallest sha256 of the {}", held, text_used);
   } else {
     config_error_if(!(options.validation_fraction > 0.0 && options.validation_fraction < 1.0),
                     "a validation fraction of {} is not possible; give a number above 0 and below 1",
                     options.validation_fraction);
-    limit.high = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
+    const auto first_bytes = static_cast<std::uint64_t>(std::ldexp(options.validation_fraction, 64));
+    std::string limit;
+    for (int shift = 56; shift >= 0; shift -= 8) limit += static_cast<char>(first_bytes >> shift);
     manifest.split_rule =
         fmt::format("validation: documents whose sha256 of the {}, read as a fraction, is below {}",
                     text_used, options.validation_fraction);
     // Neither side is empty.
-    const char* change = nullptr;
-    if (digests.front() >= limit) {
-      limit = digests[1];
-      change = "there is none, so that the one with the smallest sha256 is";
-    } else if (digests.back() < limit) {
-      limit = digests.back();
-      change = "these were all, so that the one with the largest sha256 is not";
-    }
-    if (change) manifest.split_rule += fmt::format("; {}", change);
+    held = static_cast<std::size_t>(std::ranges::lower_bound(digests, limit) - digests.begin());
+    if (held == 0) manifest.split_rule += "; there is none, so that the one with the smallest sha256 is";
+    if (held == digests.size())
+      manifest.split_rule += "; these were all, so that the one with the largest sha256 is not";
+    held = std::clamp<std::size_t>(held, 1, digests.size() - 1);
   }
   for (CorpusDocument& document : documents) {
-    (document.digest < limit ? validation : train).push_back(document);
+    (document.digest < digests[held] ? validation : train).push_back(document);
   }
 }
 
@@ -184,7 +172,7 @@ void Corpus::take_separate_inputs(std::vector<CorpusDocument> training, std::vec
                                   bool drop_shared) {
   data_error_if(scored.empty(),
                 "the validation inputs hold no text document; give some or divide the inputs");
-  std::map<Digest, std::string> held;
+  std::map<std::string, std::string> held;
   for (const CorpusDocument& document : scored) held.emplace(document.digest, document.name());
   std::size_t shared = 0;
   std::string example;

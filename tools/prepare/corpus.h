@@ -11,17 +11,12 @@
 
 namespace mulligan {
 
-// The first 128 bits of a document's sha256: its identity, its side of the split and its place in the order.
-struct Digest {
-  std::uint64_t high = 0;
-  std::uint64_t low = 0;
-  auto operator<=>(const Digest&) const = default;
-};
-
 struct CorpusDocument {
   const TextSource* source = nullptr;
   std::size_t index = 0;  // in the source
-  Digest digest;
+  // The first 15 bytes of the sha256 of the text that is used: its identity, its side of the split and its place in the
+  // order.
+  std::string digest;
   std::uint64_t bytes = 0;         // of the text that is used
   std::uint64_t source_bytes = 0;  // of the document as it was given; more only when it was cleaned
 

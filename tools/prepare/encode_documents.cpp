@@ -112,7 +112,9 @@ DocumentEncoder::DocumentEncoder(const PrepareOptions& options, const Tokenizer&
 std::vector<DocumentEncoder::Encoded> DocumentEncoder::encode_block(std::span<const CorpusDocument> documents,
                                                                     bool scored, OverlapMeter* meter) {
   std::vector<Encoded> block(documents.size());
-  const bool counted = scored && changes_text();
+  // Tokens may spell something else than the document as it was given.
+  const bool counted =
+      scored && (transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_ != nullptr);
   parallel_for(block.size(), options_.threads, [&](std::size_t i) {
     Encoded& one = block[i];
     one.text = documents[i].text(counted ? &one.origin : nullptr);
@@ -140,21 +142,18 @@ std::string original_line(const std::string& text, std::uint64_t source_bytes) {
 
 }  // namespace
 
-bool DocumentEncoder::changes_text() const {
-  return transform_ || !tokenizer_.keeps_text() || options_.text.clean || ablated_ != nullptr;
-}
-
 void DocumentEncoder::encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const {
   if (transform_ && !is_utf8(one.text)) {
     throw data_error(
         "'{}' is not UTF-8, which the text transform {} needs; leave it out or clean it with --clean",
         document.name(), transform_->name());
   }
-  const DocumentEncoding encoded = encode_document(tokenizer_, transform_, one.text);
+  const DocumentEncoding encoded = encode_document(
+      tokenizer_, transform_, one.text, counted ? std::move(one.origin) : TextOrigin(one.text.size()));
   add_tokens(encoded.ids, document, one);
   if (counted) {
     try {
-      one.bytes = original_counts(encoded, one.text.size(), one.origin);
+      one.bytes = original_counts(encoded);
     } catch (const Error& error) {
       throw data_error("'{}': {}", document.name(), error.what());
     }
@@ -284,12 +283,6 @@ bool is_letter(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-AblationRules all_symbols() {
-  AblationRules rules;
-  rules.classes = {SymbolClass::latex, SymbolClass::digits, SymbolClass::operators, SymbolClass::greek};
-  return rules;
-}
-
 struct Counted {
   SymbolCounts symbols{};
   std::vector<std::size_t> templates;  // a hash for each line that is not blank
@@ -328,7 +321,8 @@ std::string line_template(std::string_view line) {
 
 SymbolRecord symbol_statistics(const std::vector<CorpusDocument>& documents, std::uint64_t tokens,
                                int threads) {
-  const AblationRules rules = all_symbols();
+  AblationRules rules;
+  rules.classes = parse_symbol_classes("latex,digits,operators,greek");
   SymbolCounts symbols{};
   std::vector<std::size_t> templates;
   for (std::size_t first = 0; first < documents.size(); first += block_documents) {

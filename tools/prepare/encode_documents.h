@@ -44,8 +44,6 @@ class DocumentEncoder {
   void add_tokens(const std::vector<int>& ids, const CorpusDocument& document, Encoded& one) const;
   void encode_plain(std::vector<Encoded>& block, std::span<const CorpusDocument> documents) const;
   void encode_counted(Encoded& one, const CorpusDocument& document, bool counted) const;
-  // Whether tokens may spell something else than the document as it was given.
-  bool changes_text() const;
 
   const PrepareOptions& options_;
   const Tokenizer& tokenizer_;

@@ -10,7 +10,6 @@
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/steady_time.h"
 #include "framework/data/byte_count.h"
 #include "framework/data/shard.h"
 #include "framework/data/text_overlap.h"
@@ -26,7 +25,6 @@ namespace mulligan {
 namespace {
 
 constexpr const char* kModelFile = "tokenizer.model";
-constexpr const char* kVocabFile = "tokenizer.vocab";
 constexpr const char* kValidationTextFile = "validation.txt";
 constexpr const char* kValidationDocumentsFile = "validation.jsonl";  // under a text transform
 constexpr const char* kChangesFile = "changes.jsonl";
@@ -45,13 +43,8 @@ void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
   config_error_if(!overwrite,
                   "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
                   folder.string());
-  const Manifest old = load_manifest(folder);
-  std::set<std::string> own{kManifestFile, kVocabFile, directory_lock_file, old.tokenizer_file,
-                            old.validation_text_file};
-  own.insert(old.text.changes.file);
-  for (const SplitRecord* split : {&old.train, &old.validation}) {
-    for (const ShardRecord& shard : split->shards) own.insert({shard.file, shard.bytes_file});
-  }
+  std::set<std::string> own{kManifestFile, directory_lock_file};
+  for (const FileDigest& file : load_manifest(folder).files()) own.insert(file.file);
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (own.contains(entry.path().filename().string())) continue;
     throw config_error(
@@ -86,22 +79,14 @@ class Preparation {
   }
 
   PrepareSummary run() {
-    SteadyTime begun = std::chrono::steady_clock::now();
-    const auto lap = [&] { return seconds_since(std::exchange(begun, std::chrono::steady_clock::now())); };
     OutputFolder folder(options_.output, [this](const std::filesystem::path& existing) {
       require_replaceable(existing, options_.overwrite);
     });
     folder_ = folder.path();
-    report("reading documents");
     begin("finding documents", "", 0);
     const Corpus corpus(options_);
-    summary_.read_seconds = lap();
     Manifest& manifest = summary_.manifest;
     manifest = corpus.manifest;
-    report(fmt::format(
-        "{} training and {} validation documents ({} duplicates, {} empty, {} binary ones dropped)",
-        corpus.train.size(), corpus.validation.size(), manifest.duplicates_dropped, manifest.empty_dropped,
-        manifest.text.binary_dropped));
     const std::string model =
         options_.tokenizer.empty() ? trained_model(corpus) : read_file(options_.tokenizer);
     const std::string origin =
@@ -109,9 +94,7 @@ class Preparation {
     const Tokenizer tokenizer = Tokenizer::from_bytes(model, origin);
     require_usable(tokenizer, origin);
     require_symbols(tokenizer, origin);
-    summary_.tokenizer_seconds = lap();
 
-    report("encoding and writing shards");
     double bytes = 0;
     for (const auto* side : {&corpus.train, &corpus.validation})
       for (const CorpusDocument& document : *side) bytes += static_cast<double>(document.bytes);
@@ -121,12 +104,10 @@ class Preparation {
     DocumentEncoder encoder(options_, tokenizer, folder_, manifest.text, summary_.changes);
     std::string validation_text;
     encode_splits(corpus, tokenizer, encoder, validation_text);
-    begin("", "", 0);
-    report("comparing training and validation text");
+    begin("comparing training and validation text", "", 0);
     manifest.overlap =
         measure_text_overlap(shard_files(manifest.train), shard_files(manifest.validation), &tokenizer);
     if (options_.symbol_statistics) {
-      report("counting symbols");
       begin("counting symbols", "", 0);
       const std::uint64_t tokens =
           manifest.ablation ? manifest.ablation->train.tokens_before : manifest.train.tokens;
@@ -134,7 +115,6 @@ class Preparation {
     }
     begin("checking and writing", "", 0);
     write_file_atomically(folder_ / kModelFile, model);
-    write_file_atomically(folder_ / kVocabFile, vocab_listing(tokenizer));
     const char* text_file = transform_ ? kValidationDocumentsFile : kValidationTextFile;
     write_file_atomically(folder_ / text_file, validation_text);
     check_bytes(tokenizer);
@@ -162,7 +142,6 @@ class Preparation {
     verify_manifest(folder_);
     folder.publish();
     begin("", "", 0);
-    summary_.encode_seconds = lap();
     return std::move(summary_);
   }
 
@@ -243,25 +222,20 @@ class Preparation {
     summary_.manifest.text.changes.sha256 = sha256_hex(lines);
   }
 
-  void report(const std::string& line) const {
-    if (options_.progress) options_.progress(line);
-  }
-
   // Trains on the training documents with the smallest digests, as many as fit tokenizer_bytes, and on the
   // start of the next one: a sample that does not depend on the order of the inputs.
   std::string trained_model(const Corpus& corpus) const {
     std::vector<const CorpusDocument*> sample;
     for (const CorpusDocument& document : corpus.train) sample.push_back(&document);
-    std::sort(sample.begin(), sample.end(),
-              [](const CorpusDocument* a, const CorpusDocument* b) { return a->digest < b->digest; });
+    std::ranges::sort(sample, {}, &CorpusDocument::digest);
     const auto most = static_cast<std::uint64_t>(options_.tokenizer_bytes);
     std::uint64_t bytes = 0;
     std::size_t count = 0;
     while (count < sample.size() && bytes < most) bytes += sample[count++]->bytes;
     bytes = std::min(bytes, most);
-    report(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
-                       count, bytes));
-    begin("training the tokenizer", "", 0);
+    begin(fmt::format("training a tokenizer of {} pieces on {} documents, {} bytes", options_.vocab_size,
+                      count, bytes),
+          "", 0);
     const auto train = [&](const std::string& required) {
       std::size_t next = 0;
       std::uint64_t left = bytes;
@@ -287,7 +261,6 @@ class Preparation {
     // counted by it.
     if (model.empty() || Tokenizer::from_bytes(model, "the trained tokenizer").find(kSpaceMark) < 0)
       model = train(std::string(kSpaceMark));
-    begin("", "", 0);
     return model;
   }
 

@@ -44,7 +44,6 @@ struct PrepareOptions {
   int threads = 0;      // 0: one per core
   std::string source;   // words for the manifest; empty: the inputs' names
 
-  std::function<void(const std::string&)> progress;  // given one line per stage, if set
   // Long phases, if both are set: one begins (total 0: not known in advance; an empty `what` ends it), and so
   // many units more are done (from any thread).
   std::function<void(const std::string& what, const std::string& unit, double total)> phase;
@@ -55,12 +54,9 @@ struct PrepareSummary {
   Manifest manifest;
   std::vector<DocumentChange> changes;                              // as in changes.jsonl
   std::vector<std::pair<std::filesystem::path, TextForm>> remarks;  // Corpus::remarks()
-  double read_seconds = 0;
-  double tokenizer_seconds = 0;
-  double encode_seconds = 0;
 };
 
-// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, tokenizer.vocab, validation.txt, changes.jsonl (if a document
+// Writes fineweb_train_%06d.bin, fineweb_val_%06d.bin, tokenizer.model, validation.txt, changes.jsonl (if a document
 // was left out or changed) and manifest.json into a folder that takes the place of `output` at the end (OutputFolder). Equal documents are
 // kept once. A shard's end cuts a document only if it is longer than a shard. The same inputs and options give the same bytes.
 //

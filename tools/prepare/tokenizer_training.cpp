@@ -146,14 +146,4 @@ std::string train_tokenizer(const TextStream& texts, int vocab_size, const std::
   return model;
 }
 
-std::string vocab_listing(const Tokenizer& tokenizer) {
-  std::string text;
-  for (int id = 0; id < tokenizer.vocab_size(); ++id) {
-    for (const char c : tokenizer.piece(id))
-      text += c == '\n' ? "\\n" : c == '\t' ? "\\t" : c == '\r' ? "\\r" : std::string(1, c);
-    text += fmt::format("\t{:g}\n", tokenizer.score(id));
-  }
-  return text;
-}
-
 }  // namespace mulligan

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "framework/core/error.h"
-#include "framework/data/tokenizer.h"
 
 namespace mulligan {
 
@@ -39,8 +38,5 @@ inline constexpr const char* kIdentity = "identity";
 std::string train_tokenizer(const TextStream& texts, int vocab_size,
                             const std::string& normalization = kIdentity,
                             const std::vector<std::string>& symbols = {}, const std::string& required = {});
-// The .vocab file that belongs to a model: one "piece<TAB>score" line per id. A line end, a tab and a
-// carriage return in a piece are written \n, \t and \r.
-std::string vocab_listing(const Tokenizer& tokenizer);
 
 }  // namespace mulligan
