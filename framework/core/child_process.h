@@ -20,7 +20,7 @@ struct ProgramStart {
   std::vector<std::string> arguments;    // its name first
   std::vector<std::string> environment;  // "NAME=VALUE" each; empty: this process's
   int output = -1, errors = -1;          // descriptors that become its standard output and standard error
-  std::vector<int> cpus;                 // that it may run on; empty: those of this thread
+  std::vector<int> cpus = {};            // that it may run on; empty: those of this thread
   int death_signal = SIGTERM;            // that it gets when the calling thread ends
 };
 // Starts a program with the usual signals, in a process group of its own. Its standard input is /dev/null. Returns its process; -1 with the

@@ -85,7 +85,8 @@ pid_t start_rank(const LaunchPlan& plan, const RankPlan& rank, std::vector<std::
   const pid_t process =
       start_program({plan.program, plan.command, std::move(environment), out.theirs.number(),
                      (one_stream ? out : errors).theirs.number(), rank.cpus, SIGKILL});
-  if (process < 0 && (errno == EAGAIN || errno == ENOMEM || errno == EMFILE)) throw refusal("a process");
+  const bool refused = errno == EAGAIN || errno == ENOMEM || errno == EMFILE || errno == ENFILE;
+  if (process < 0 && refused) throw refusal("a process");
   if (process < 0) {
     throw config_error("'{}' cannot be started: {}; name a command of mulligan or the path of a program.",
                        plan.program, std::strerror(errno));
