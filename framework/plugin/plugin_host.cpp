@@ -263,11 +263,12 @@ fs::path PluginHost::locate(mlg_kind kind, const std::string& name) const {
 PluginHandle PluginHost::load(mlg_kind kind, const std::string& name, const fs::path& path) {
   const fs::path file = path.empty() ? find_one(kind, name) : path;
   const PluginHandle plugin = load_file(file);
+  const std::string needed = name.empty() ? fmt::format("a plugin of the kind {}", kind_word(kind))
+                                          : fmt::format("the {} '{}'", kind_word(kind), name);
   config_error_if(
       plugin->kind() != kind || (!name.empty() && plugin->name() != name),
-      "the plugin file '{}' holds the {} '{}', but the {}{} is needed here; correct the name or the path.",
-      file.string(), kind_word(plugin->kind()), plugin->name(), kind_word(kind),
-      name.empty() ? "" : " '" + name + "'");
+      "the plugin file '{}' holds the {} '{}', but {} is needed here; correct the name or the path.",
+      file.string(), kind_word(plugin->kind()), plugin->name(), needed);
   return plugin;
 }
 

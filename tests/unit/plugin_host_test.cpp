@@ -152,7 +152,7 @@ TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
   PluginHost host({});
   EXPECT_TRUE(contains(sentence([&] { host.load(MLG_OPTIMIZER, "", bad_file("plain_c")); }),
-                       "holds the schedule 'plain_c', but the optimizer is needed here"));
+                       "holds the schedule 'plain_c', but a plugin of the kind optimizer is needed here"));
   EXPECT_TRUE(contains(sentence([&] { host.load(MLG_SCHEDULE, "other", bad_file("plain_c")); }),
                        "holds the schedule 'plain_c', but the schedule 'other' is needed here"));
 }

@@ -74,10 +74,9 @@ struct SweepResult {
 
 // How a sweep trains.
 struct SweepTraining {
-  std::vector<MakeObserver> observers = {};  // watch each training in this process
-  std::vector<std::string> plugin_paths =
-      {};  // as of --plugin-path, for ranks, which are processes of their own
-  // In the place of a training in this process: trains in the run directory of the configuration, anew. May be empty.
+  std::vector<MakeObserver> observers = {};    // watch each training in this process
+  std::vector<std::string> plugin_paths = {};  // as of --plugin-path, for rows with several ranks
+  // Trains in the run directory of the configuration in place of train(). May be empty.
   std::function<void(LoadedConfig& loaded)> instead = {};
 };
 
