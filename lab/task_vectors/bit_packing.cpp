@@ -12,7 +12,7 @@ std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits)
   if (std::ranges::any_of(codes, [bits](std::uint8_t code) { return code >> bits != 0; }))
     throw std::logic_error("a code does not fit its bits");
   const std::string packed =
-      pack_integers({reinterpret_cast<const std::int8_t*>(codes.data()), codes.size()}, bits);
+      pack_integers({reinterpret_cast<const char*>(codes.data()), codes.size()}, bits);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(packed));
   return {bytes.begin(), bytes.end()};
 }
@@ -22,7 +22,7 @@ std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::s
   const unsigned mask = (1U << bits) - 1U;
   std::vector<std::uint8_t> codes;
   codes.reserve(count);
-  for (const std::int8_t code : unpack_integers(bytes, count, bits))
+  for (const char code : unpack_integers(bytes, count, bits))
     codes.push_back(static_cast<std::uint8_t>(static_cast<unsigned>(code) & mask));
   return codes;
 }

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "framework/artifact/byte_layout.h"
+#include "framework/artifact/artifact_layout.h"
 
 namespace mulligan::task_vectors {
 

@@ -31,13 +31,6 @@ class ScratchFolder {
     return path(name);
   }
   std::filesystem::path operator/(const char* name) const { return path_ / name; }
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  // Writes `text` to `name` inside and returns the whole path.
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name) << text;
-    return path(name);
-  }
 
  private:
   std::filesystem::path path_;
