@@ -11,8 +11,7 @@ std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits)
   if (bits < fewest_bits || bits > most_bits) throw std::logic_error("packed codes have 2 to 8 bits");
   if (std::ranges::any_of(codes, [bits](std::uint8_t code) { return code >> bits != 0; }))
     throw std::logic_error("a code does not fit its bits");
-  const std::string packed =
-      pack_integers({reinterpret_cast<const char*>(codes.data()), codes.size()}, bits);
+  const std::string packed = pack_integers({reinterpret_cast<const char*>(codes.data()), codes.size()}, bits);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(packed));
   return {bytes.begin(), bytes.end()};
 }
