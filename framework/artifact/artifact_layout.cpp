@@ -185,14 +185,14 @@ std::string unshuffle_bytes(std::string_view shuffled, int stride) {
   return out;
 }
 
+}  // namespace
+
 std::uint64_t packed_bytes(std::uint64_t count, int bits) {
   const auto width = static_cast<std::uint64_t>(bits);
   return count / 8 * width + (count % 8 * width + 7) / 8;
 }
 
-// Codes of `bits` bits (2 to 8) in two's complement, one after the other, the lowest bit first; the last byte is
-// filled with zeros. A code must lie in [-2^(bits-1), 2^(bits-1)).
-std::string pack_codes(std::string_view codes, int bits) {
+std::string pack_integers(std::string_view codes, int bits) {
   std::string out;
   out.reserve(static_cast<std::size_t>(packed_bytes(codes.size(), bits)));
   const unsigned mask = (1U << bits) - 1U;
@@ -210,7 +210,7 @@ std::string pack_codes(std::string_view codes, int bits) {
   return out;
 }
 
-std::string unpack_codes(std::string_view packed, std::uint64_t count, int bits) {
+std::string unpack_integers(std::string_view packed, std::uint64_t count, int bits) {
   if (packed.size() != packed_bytes(count, bits)) {
     throw std::runtime_error(fmt::format("has {} bytes where {} integers of {} bits take {}", packed.size(),
                                          count, bits, packed_bytes(count, bits)));
@@ -235,17 +235,15 @@ std::string unpack_codes(std::string_view packed, std::uint64_t count, int bits)
   return codes;
 }
 
-}  // namespace
-
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout) {
-  if (layout == "packed") return pack_codes(bytes, kind.bits);
+  if (layout == "packed") return pack_integers(bytes, kind.bits);
   if (layout == "shuffled") return shuffle_bytes(bytes, kind.element_bytes);
   return std::string(bytes);
 }
 
 std::string decode_layout(std::string encoded, const StreamKind& kind, std::string_view layout,
                           std::uint64_t elements) {
-  if (layout == "packed") return unpack_codes(encoded, elements, kind.bits);
+  if (layout == "packed") return unpack_integers(encoded, elements, kind.bits);
   if (layout == "shuffled") return unshuffle_bytes(encoded, kind.element_bytes);
   return encoded;
 }

@@ -51,6 +51,13 @@ void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::strin
 // The matrices of codes that the tensors have in the stream, for the layout "matrices".
 std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind);
 
+// Codes of `bits` bits (2 to 8) in two's complement, one after the other, the lowest bit first; the last byte is
+// filled with zeros. A code, a byte of `codes`, must lie in [-2^(bits-1), 2^(bits-1)).
+std::uint64_t packed_bytes(std::uint64_t count, int bits);
+std::string pack_integers(std::string_view codes, int bits);
+// The reverse: `count` codes. Throws std::runtime_error like decode_layout when `packed` has another size.
+std::string unpack_integers(std::string_view packed, std::uint64_t count, int bits);
+
 // A stream from the layout "bytes" into another and back. decode throws std::runtime_error with a reason that reads on from
 // the name of what was read.
 std::string encode_layout(std::string_view bytes, const StreamKind& kind, std::string_view layout);

@@ -56,9 +56,9 @@ struct ValidationSet {
 };
 
 // Reads the shards and the tokenizer of `data`, with every byte checked (check_shards). Throws data_error in these cases:
-// data.validation is not set; a token lies outside of `vocabulary`; a file is bad; the shards hold symbols of a text transform without
-// side tables; side tables and original documents disagree. Throws config_error if the tokenizer has more pieces than `vocabulary`. `targets`: only the first so many of the
-// stream are scored (eval.tokens; 0: all); data_error if it has fewer.
+// data.validation is not set; a token lies outside of `vocabulary`; a file is bad; the shards hold symbols of a text transform
+// without side tables; side tables and original documents disagree. Throws config_error if the tokenizer has more pieces than
+// `vocabulary`. `targets`: only the first so many of the stream are scored (eval.tokens; 0: all); data_error if it has fewer.
 ValidationSet load_validation(const DataConfig& data, std::int64_t vocabulary, std::int64_t targets = 0);
 
 struct EvalResult : Score {

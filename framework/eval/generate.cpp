@@ -1,6 +1,7 @@
 #include "framework/eval/generate.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>

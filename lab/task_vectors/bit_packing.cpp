@@ -4,43 +4,24 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
-#include <string>
-#include <utility>
-
-#include "framework/artifact/artifact_layout.h"
 
 namespace mulligan::task_vectors {
-namespace {
-
-constexpr const char* layout = "packed";
-
-StreamKind stream_of(int bits) {
-  StreamKind kind;
-  kind.bits = bits;
-  return kind;
-}
-
-}  // namespace
-
-std::size_t packed_bytes(std::size_t count, int bits) {
-  return layout_bytes(count, stream_of(bits), layout);
-}
 
 std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits) {
   if (bits < fewest_bits || bits > most_bits) throw std::logic_error("packed codes have 2 to 8 bits");
   if (std::ranges::any_of(codes, [bits](std::uint8_t code) { return code >> bits != 0; }))
     throw std::logic_error("a code does not fit its bits");
-  const std::string packed = encode_layout(std::string(codes.begin(), codes.end()), stream_of(bits), layout);
+  const std::string packed = pack_integers({reinterpret_cast<const char*>(codes.data()), codes.size()}, bits);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(packed));
   return {bytes.begin(), bytes.end()};
 }
 
 std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::size_t count, int bits) {
-  std::string bytes(reinterpret_cast<const char*>(packed.data()), packed.size());
+  const std::string_view bytes(reinterpret_cast<const char*>(packed.data()), packed.size());
   const unsigned mask = (1U << bits) - 1U;
   std::vector<std::uint8_t> codes;
   codes.reserve(count);
-  for (const char code : decode_layout(std::move(bytes), stream_of(bits), layout, count))
+  for (const char code : unpack_integers(bytes, count, bits))
     codes.push_back(static_cast<std::uint8_t>(static_cast<unsigned>(code) & mask));
   return codes;
 }

@@ -1,4 +1,4 @@
-// Codes of 2 to 8 bits side by side in bytes, as an artifact's layout "packed" has them, but without a sign.
+// Codes of 2 to 8 bits side by side in bytes, as pack_integers lays them out, but without a sign.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "framework/artifact/artifact_layout.h"
+
 namespace mulligan::task_vectors {
 
 inline constexpr int fewest_bits = 2, most_bits = 8;
-
-// ceil(count * bits / 8).
-std::size_t packed_bytes(std::size_t count, int bits);
 
 // Codes must be below 2^bits, and bits within 2 to 8 (std::logic_error).
 std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits);

@@ -77,6 +77,24 @@ TEST(AttentionSegments, DocumentsGetFewRowsTooMany) {
   EXPECT_EQ(rows, (std::set<std::int64_t>{112, 128, 160, 192}));  // 100 to 192 documents
 }
 
+// Batches of up to 64 documents and contexts of up to 2,048 tokens, whichever of them a text gives: four lengths of 16
+// and of 64 rows, each with a forward and a backward plan.
+TEST(AttentionSegments, WindowsOfTestTimeTrainingShareEightBuckets) {
+  std::set<AttentionBucket> buckets;
+  int windows = 0;
+  for (const std::int64_t documents : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+    for (std::int64_t context = 16; context <= 2048; context += 16, ++windows) {
+      const AttentionBucket bucket = bucket_of({documents, context, true});
+      EXPECT_GE(bucket.rows, documents);
+      EXPECT_GE(bucket.longest, context);
+      EXPECT_LE(bucket.rows, most_rows(documents, documents * context));
+      buckets.insert(bucket);
+    }
+  }
+  EXPECT_EQ(windows, 1536);
+  EXPECT_EQ(buckets.size(), 8u);
+}
+
 TEST(AttentionSegments, ManyEqualSegmentsAreAPlainBatch) {
   EXPECT_EQ(bucket_of({65, 300, true}), (AttentionBucket{65, 300, false}));
   EXPECT_EQ(bucket_of({64, 300, true}), (AttentionBucket{64, 512, true}));

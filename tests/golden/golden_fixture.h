@@ -40,9 +40,8 @@ class GoldenFixture {
   std::vector<std::string> names() const;
 
   // The elements, row-major. doubles() widens F64, F32, BF16, I32, U8; floats() widens F32, BF16 and
-  // rounds F64; ints() takes I32 and U8; codes() is
-  // bytes() with a sign; bits() gives the stored patterns of BF16. Any other stored
-  // type throws data_error.
+  // rounds F64; ints() takes I32 and U8; codes() is bytes() with a sign; bits() gives the stored patterns of
+  // BF16. Any other stored type throws data_error.
   std::vector<double> doubles(std::string_view name) const;
   std::vector<float> floats(std::string_view name) const;
   std::vector<std::int32_t> ints(std::string_view name) const;

@@ -1,7 +1,7 @@
 // How the cuda backend opens the emulated device, which is a library of its own.
 #pragma once
 
-#include <mulligan/plugin.h>
+#include <mulligan/abi.h>
 
 #include "plugins/backends/cuda/device.h"
 
