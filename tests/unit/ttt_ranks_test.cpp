@@ -124,7 +124,9 @@ TEST(TttRanks, TheNumberOfLanesMattersWithWarmStartAlone) {
       return run(options, ranks)[0].losses;
     };
     EXPECT_EQ(losses(1, 1) == losses(4, 1), !warm);
-    if (!warm) EXPECT_EQ(losses(1, 1), losses(4, 3));
+    if (!warm) {
+      EXPECT_EQ(losses(1, 1), losses(4, 3));
+    }
   }
 }
 

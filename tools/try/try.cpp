@@ -11,6 +11,7 @@
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
 #include "framework/core/statistic.h"
+#include "framework/core/temporary_path.h"
 #include "framework/eval/evaluate.h"
 #include "framework/report/machine.h"
 #include "framework/report/run_directory.h"
