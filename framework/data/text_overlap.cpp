@@ -382,7 +382,7 @@ std::string TextOverlap::text() const {
 
 template <typename Fields>
 void describe(Fields& f, TextOverlap& o) {
-  int measure = TextOverlap::measure;
+  std::uint64_t measure = TextOverlap::measure;
   f("measure", measure)("share", o.similar)("copied", o.copied)("duplicates", o.duplicates);
   f("passages", o.passages)("validation_tokens", o.validation_tokens)("training_tokens", o.training_tokens);
 }
