@@ -196,3 +196,5 @@ check "backend, adapters and their optimiser: ttt RUN" "$mulligan" ttt honest --
 check "and ttt ARTIFACT" "$mulligan" ttt honest/artifact.mulligan --output o
 check "and quantize makes the same artifact" "$mulligan" quantize honest --output q.mulligan
 check "to the byte" cmp q.mulligan honest/artifact.mulligan
+has cuda
+check_refused "the emulated device needs its library" 2 "The emulated device was not found" eval honest --set backend.plugin=cuda --set backend.device=emulated
