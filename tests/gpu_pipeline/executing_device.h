@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "plugins/backends/cuda/cuda_backend.h"
-#include "plugins/backends/cuda_emulated/block_runner.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
+#include "plugins/backends/cuda_emulated/block_runner.h"
 #include "tests/stub/stub.h"
 
 namespace mulligan::cuda {
