@@ -86,7 +86,7 @@ class LanePass {
       if (!is_made(value, at)) return false;
     }
     const bool keeps_lane0 = skip_at && graph_.needed_outside(out.attention, {at, *skip_at});
-    replaced_[at] = [=, this, block = block, out = out] {
+    replaced_[at] = [=, this] {
       if (keeps_lane0) merge(block, {out.attention, {}});
       ops::lane_chain(tape_, block, skip, mixed.x0, mixed.mix, scale, eps,
                       {{lane0, out.mlp}, mixed.n, normed.n});
@@ -111,7 +111,7 @@ class LanePass {
     const double scale = graph_.attribute(*norm_at, "scale"), eps = graph_.attribute(*norm_at, "eps");
     const bool keeps_lanes =
         graph_.needed_outside(out.attention, {at, *sum_at}) || graph_.needed_outside(out.mlp, {at, *sum_at});
-    replaced_[at] = [=, this, block = block, out = out] {
+    replaced_[at] = [=, this] {
       if (keeps_lanes) merge(block, out);
       ops::lane_mean_norm(tape_, block, scale, eps, norm);
     };
