@@ -141,4 +141,16 @@ inline LayerOrderKind scored_order(const ModelConfig& model) {
   return model.loop.extra_passes > 0 ? LayerOrderKind::looped : LayerOrderKind::plain;
 }
 
+// Reads a key of an element, by its name below [model]. Leaves `value` as it is where the key is not set.
+template <typename T>
+void read_element(const ModelConfig& model, std::string_view name, T& value) {
+  const auto set = model.elements.find(name);
+  if (set == model.elements.end()) return;
+  if constexpr (std::is_enum_v<T>) {
+    value = of_word<T>(set->second.string()).value_or(value);
+  } else {
+    value = set->second.as<T>();
+  }
+}
+
 }  // namespace mulligan

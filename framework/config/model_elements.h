@@ -42,16 +42,4 @@ void declare_element_table(Schema<ModelConfig>& schema, const std::string& name)
   }
 }
 
-// The keys of [model.NAME] in a struct C; those that `model` lacks have their defaults.
-template <typename C>
-C element_config(const ModelConfig& model, const std::string& name) {
-  C config;
-  const Schema<C>& schema = schema_of<C>();
-  for (std::size_t i = 0; i < schema.keys().size(); ++i) {
-    const auto value = model.elements.find(name + "." + schema.keys()[i].name);
-    if (value != model.elements.end()) schema.bindings()[i].set(config, value->second);
-  }
-  return config;
-}
-
 }  // namespace mulligan

@@ -35,6 +35,9 @@ check_equal "every counted file of the smaller evaluation is in the larger one, 
   "./launch/evaluator/replaced_transform.cpp" \
   "$(comm -23 <(cd code && find . -type f | LC_ALL=C sort) <(cd more_code && find . -type f | LC_ALL=C sort))"
 
+# The package has no keys.cpp, so an element reads its keys in its header.
+check_equal "elements read their keys in their headers" "" "$(grep -L '^inline Config config_of' "$root"/framework/model/elements/*/config.h)"
+
 if [[ -n ${MULLIGAN_LONG_TESTS:-} ]]; then
   check "the target builds it" cmake --build "$build" --target mulligan_evaluate
   if [[ ! -e $(sed -n 's/^MULLIGAN_CUDA_INCLUDE:[A-Z]*=//p' "$build/CMakeCache.txt")/cublasLt.h ]]; then

@@ -9,6 +9,11 @@ struct Config {
   bool enabled = false;
 };
 
-Config config_of(const ModelConfig& model);
+// Throws nothing; keys that the table lacks have their defaults.
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "asymmetric_softcap.enabled", config.enabled);
+  return config;
+}
 
 }  // namespace mulligan::elements::asymmetric_softcap

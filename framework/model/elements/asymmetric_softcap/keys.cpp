@@ -20,10 +20,6 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-Config config_of(const ModelConfig& model) {
-  return element_config<Config>(model, "asymmetric_softcap");
-}
-
 ElementDeclaration declaration() {
   return {"asymmetric_softcap", "Asymmetric softcap of the logits that are scored.",
           declare_element_table<Config>, check};

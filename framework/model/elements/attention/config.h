@@ -21,8 +21,6 @@ struct Config {
   OutputRounding output_rounding = OutputRounding::once;
 };
 
-Config config_of(const ModelConfig& model);
-
 // Whether the table changes plain attention.
 inline bool active(const Config& config) {
   return config.stabilize != Stabilize::off || config.normalizer != Normalizer::exact ||
@@ -41,3 +39,19 @@ template <>
 inline constexpr auto config_words<elements::attention::OutputRounding> = std::array{"once", "sums"};
 
 }  // namespace mulligan
+
+namespace mulligan::elements::attention {
+
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "attention.stabilize", config.stabilize);
+  read_element(model, "attention.beta", config.beta);
+  read_element(model, "attention.tolerance", config.tolerance);
+  read_element(model, "attention.min_repeats", config.min_repeats);
+  read_element(model, "attention.cap", config.cap);
+  read_element(model, "attention.normalizer", config.normalizer);
+  read_element(model, "attention.output_rounding", config.output_rounding);
+  return config;
+}
+
+}  // namespace mulligan::elements::attention

@@ -24,10 +24,6 @@ void declare_keys(Schema<Config>& s) {
         "the kernels where the bias was found; for experiments");
 }
 
-Config config_of(const ModelConfig& model) {
-  return element_config<Config>(model, "attention");
-}
-
 ElementDeclaration declaration() {
   return {"attention", "How attention rounds (docs/numerics/attention_bias.md).",
           declare_element_table<Config>};

@@ -16,7 +16,15 @@ struct Config {
   std::int64_t seed = 0;      // seed of the choice of tokens
 };
 
-Config config_of(const ModelConfig& model);
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "masking.share", config.share);
+  read_element(model, "masking.mask_share", config.mask_share);
+  read_element(model, "masking.random_share", config.random_share);
+  read_element(model, "masking.token", config.token);
+  read_element(model, "masking.seed", config.seed);
+  return config;
+}
 
 }  // namespace mulligan::elements::masking
 

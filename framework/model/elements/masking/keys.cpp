@@ -64,10 +64,6 @@ void check_run(const RunConfig& c, const Settings& s) {
 
 }  // namespace
 
-Config config_of(const ModelConfig& model) {
-  return element_config<Config>(model, "masking");
-}
-
 ElementDeclaration declaration() {
   return {"masking", "Masked-language-model objective (docs/numerics/masked_language_model.md).",
           declare_element_table<Config>, check, check_run};

@@ -9,6 +9,11 @@ struct Config {
   double cap = 0;  // c of logits = c z / sqrt(z^2 + c^2); 0 = off
 };
 
-Config config_of(const ModelConfig& model);
+// Throws nothing; keys that the table lacks have their defaults.
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "rational_softcap.cap", config.cap);
+  return config;
+}
 
 }  // namespace mulligan::elements::rational_softcap

@@ -19,10 +19,6 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-Config config_of(const ModelConfig& model) {
-  return element_config<Config>(model, "rational_softcap");
-}
-
 ElementDeclaration declaration() {
   return {"rational_softcap",
           "Rational softcap of the logits, in place of the hyperbolic one of model.softcap.",

@@ -28,10 +28,6 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-Config config_of(const ModelConfig& model) {
-  return element_config<Config>(model, "smear_gate");
-}
-
 ElementDeclaration declaration() {
   return {"smear_gate", "Smear gate: each token's embedding takes in a gated share of the one before it.",
           declare_element_table<Config>, check};

@@ -12,6 +12,12 @@ struct Config {
   double scale = 0.5;       // of the gate's logit, before the sigmoid
 };
 
-Config config_of(const ModelConfig& model);
+// Throws nothing; keys that the table lacks have their defaults.
+inline Config config_of(const ModelConfig& model) {
+  Config config;
+  read_element(model, "sparse_gate.window", config.window);
+  read_element(model, "sparse_gate.scale", config.scale);
+  return config;
+}
 
 }  // namespace mulligan::elements::sparse_gate

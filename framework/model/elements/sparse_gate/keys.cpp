@@ -28,10 +28,6 @@ void check(const ModelConfig& m, const Settings& s) {
 
 }  // namespace
 
-Config config_of(const ModelConfig& model) {
-  return element_config<Config>(model, "sparse_gate");
-}
-
 ElementDeclaration declaration() {
   return {"sparse_gate",
           "Sparse gate: a sigmoid gate per head that reads a few dimensions, in place of attention_gate.",
