@@ -129,7 +129,7 @@ std::string case_problem(const TensorStore& store, const TensorStore& expected, 
   return {};
 }
 
-// Beside each communicator's tensors lie those of ThreadWorld's, which moves them plainly.
+// Compares each communicator with ThreadWorld: both move equal tensors, and the results must be equal.
 class CommunicatorConformance : public testing::TestWithParam<CommunicatorWorld> {
  protected:
   // One rank of both.
