@@ -1,6 +1,7 @@
 #include "tests/support/rank_group.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -99,17 +100,31 @@ std::vector<Outcome> RankGroup::in_processes(
   const ScratchFolder scratch;
   const auto file = [&](int rank) { return scratch.path() / std::to_string(rank); };
   std::vector<int> processes(static_cast<std::size_t>(size), -1);
+  int met[2];  // a pipe: one byte of each rank that has met the others
+  EXPECT_EQ(pipe2(met, O_CLOEXEC), 0);
+  const auto tell_and_run = [&](ControlChannel& channel) {
+    EXPECT_EQ(write(met[1], "", 1), 1);
+    body(channel);
+  };
   for (int rank = 0; rank < size; ++rank) {
     if (std::ranges::count(absent, rank)) continue;
     const pid_t process = fork();
     if (process == 0) {
-      const Outcome outcome = run_rank(rank, body);
+      const Outcome outcome = run_rank(rank, tell_and_run);
       write_file_atomically(file(rank), outcome.sentence);
       _exit(outcome.code);
     }
     processes[static_cast<std::size_t>(rank)] = process;
   }
-  if (meanwhile) meanwhile(processes);
+  close(met[1]);
+  if (meanwhile) {
+    char byte = 0;
+    for (std::size_t i = absent.size(); i < processes.size(); ++i) {
+      EXPECT_EQ(read(met[0], &byte, 1), 1) << "a rank did not meet the others";
+    }
+    meanwhile(processes);
+  }
+  close(met[0]);
   std::vector<Outcome> outcomes(processes.size());
   for (int rank = 0; rank < size; ++rank) {
     const int process = processes[static_cast<std::size_t>(rank)];

@@ -56,7 +56,7 @@ struct RankGroup {
   using Body = std::function<void(ControlChannel&)>;
   Outcome run_rank(int rank, const Body& body) const;
   std::vector<Outcome> in_threads(const Body& body) const;
-  // Forks: rank r is process r. `meanwhile` gets their process numbers.
+  // Forks: rank r is process r. `meanwhile` gets their process numbers once all have met.
   std::vector<Outcome> in_processes(const Body& body,
                                     const std::function<void(const std::vector<int>&)>& meanwhile = {}) const;
 };

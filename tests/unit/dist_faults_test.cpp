@@ -122,7 +122,6 @@ TEST(Faults, AStoppedRankIsLostAndLearnsItWhenItGoesOn) {
   both_at_once(3, [](RankGroup& group, int culprit) {
     group.options.silent = 2;
     const auto outcomes = group.in_processes(wait_for_ever, [&](const std::vector<int>& processes) {
-      sleep_milliseconds(500);
       kill(processes[static_cast<std::size_t>(culprit)], SIGSTOP);
       wait_until_ended(processes[2]);
       wait_until_ended(processes[static_cast<std::size_t>(1 - culprit)]);
@@ -142,7 +141,6 @@ TEST(Faults, AStoppedRankZeroDoesNotBlameWhoWasKilledMeanwhile) {
   RankGroup group(4);
   group.options.silent = 2;
   const auto outcomes = group.in_processes(wait_for_ever, [&](const std::vector<int>& processes) {
-    sleep_milliseconds(500);
     kill(processes[0], SIGSTOP);
     kill(processes[1], SIGKILL);
     wait_until_ended(processes[2]);
@@ -292,7 +290,7 @@ TEST(Faults, RanksThatDoNotDoTheSame) {
   EXPECT_TRUE(named) << outcomes[0].sentence;
 }
 
-// A rank that has the secret and shakes hands, but speaks nonsense afterwards.
+// A rank that has the secret and meets the others, but speaks nonsense afterwards.
 void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
   RawConnection connection(group.ports[0]);
   const ControlMessage greeting = connection.receive();
@@ -302,6 +300,8 @@ void join_and_send(const RankGroup& group, int rank, const std::string& bytes) {
   connection.send(write_message(*hello));
   read_message<Welcome>(connection.receive());
   connection.send(write_message(Arrival{1, "barrier", ""}));
+  while (connection.receive().kind != CallResult::kind) {
+  }
   connection.send(bytes);
   connection.wait_for_end();
 }
@@ -321,7 +321,6 @@ TEST(Faults, NonsenseFromARankEndsTheRun) {
     group.absent = {2};
     std::vector<Outcome> outcomes;
     std::thread ranks([&] { outcomes = group.in_threads(wait_for_ever); });
-    sleep_milliseconds(100);
     join_and_send(group, 2, bytes);
     ranks.join();
     expect_all({outcomes[0], outcomes[1]}, peer, {"rank 2 ("});
