@@ -180,15 +180,18 @@ class Muon:
 
 
 class Training:
-    """One step: forward, backward, clipping, AdamW, Muon. Compiled: the model, and Muon's iteration on a GPU."""
+    """One step: forward, backward, clipping, AdamW, Muon. Compiled: the model, and Muon's iteration on a GPU.
 
-    def __init__(self, model, device, bf16, compiled):
+    bf16_matrices: whether Muon iterates in bf16; None: as the model computes.
+    """
+
+    def __init__(self, model, device, bf16, compiled, bf16_matrices=None):
         self.model, self.device, self.bf16 = model, device, bf16
         matrices = model.matrices()
         named = {id(p) for p in matrices}
         self.adamw = torch.optim.AdamW([p for p in model.parameters() if id(p) not in named], lr=0.02, betas=(0.9, 0.95),
                                        weight_decay=0.02, fused=True)
-        self.muon = Muon(matrices, 0.026, 0.97, 0.095, torch.bfloat16 if bf16 else torch.float32)
+        self.muon = Muon(matrices, 0.026, 0.97, 0.095, torch.bfloat16 if (bf16 if bf16_matrices is None else bf16_matrices) else torch.float32)
         self.forward = torch.compile(model) if compiled else model
         if compiled and device == "cuda":
             self.muon.orthogonalise = torch.compile(Muon.orthogonal)

@@ -21,12 +21,13 @@ def main():
     parser = argparse.ArgumentParser()
     model_arguments(parser, sequence=2048, rows=1, steps=5, threads=0, compile=0)
     parser.add_argument("--mode", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--matrices", choices=["fp32", "bf16"], help="dtype of Muon's iteration; without it that of --mode")
     o = parser.parse_args()
     if o.threads:
         torch.set_num_threads(o.threads)
     tuned = tune()
     torch.manual_seed(1)
-    training = Training(Model(o), "cpu", o.mode == "bf16", o.compile)
+    training = Training(Model(o), "cpu", o.mode == "bf16", o.compile, (o.matrices or o.mode) == "bf16")
     seconds, losses = [], []
     for step in range(o.steps + 2):  # two warm-up steps: compilation, allocator
         tokens = torch.randint(0, o.vocabulary, (o.rows, o.sequence + 1))

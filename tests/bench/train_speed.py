@@ -31,7 +31,7 @@ SIZES = {
 
 def mulligan(options, size, dtype):
     data = getattr(options, size["data"])
-    values = {"run.threads": options.threads, "train.compute_dtype": dtype, "optimizer.matrices.compute_dtype": dtype, "ema.decay": 0,
+    values = {"run.threads": options.threads, "train.compute_dtype": dtype, "optimizer.matrices.compute_dtype": options.matrices or dtype, "ema.decay": 0,
               "data.train": f"{data}/*_train_*.bin", "data.validation": "", "data.tokenizer": f"{data}/tokenizer.model"}
     text = run([ROOT / options.build / "bin/mulligan", "profile", size["config"], "--steps", size["steps"], *fair_peer.settings(options, values)])
     tokens, gflops = re.search(r"([\d.]+) tokens/s, ([\d.]+) GFLOP/s", text).groups()
@@ -40,7 +40,7 @@ def mulligan(options, size, dtype):
 
 
 def peer(options, size, dtype, compiled):
-    command = [options.python, ROOT / "tests/bench/torch_peer.py", "--mode", dtype, "--threads", options.threads, "--steps",
+    command = [options.python, ROOT / "tests/bench/torch_peer.py", "--mode", dtype, "--matrices", options.matrices or dtype, "--threads", options.threads, "--steps",
                size["steps"], "--compile", int(compiled)]
     for name, value in size["peer"].items():
         command += [f"--{name}", value]
@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--modes", default="eager,compiled", help="of PyTorch")
     parser.add_argument("--dtypes", default="fp32,bf16")
+    parser.add_argument("--matrices", choices=["fp32", "bf16"], help="of Muon's iteration, in both; without it the step's dtype")
     parser.add_argument("--sizes", default="small,large")
     options = parser.parse_args()
     modes = options.modes.split(",")
