@@ -12,6 +12,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/reachable_source.h"
+#include "framework/artifact/source_tokens.h"
 #include "framework/artifact/text_packer.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -61,30 +62,14 @@ std::vector<fs::path> whole_plugin(const fs::path& root, const std::string& plug
   return files;
 }
 
-// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME. A header of
-// launch/evaluator/include takes the place of that of include.
-fs::path included_file(const fs::path& root, const fs::path& file, const std::string& name) {
-  const fs::path folders[] = {file.parent_path(), "launch/evaluator/include", "", "include", "kernels"};
-  for (const fs::path& folder : folders) {
-    for (const std::string& candidate :
-         {name, name.ends_with(".inc") ? name.substr(0, name.size() - 4) : name}) {
-      const fs::path path = (folder / candidate).lexically_normal();
-      if (fs::is_regular_file(root / path)) return path;
-    }
-  }
-  return {};
-}
-
 std::vector<fs::path> includes_of(const fs::path& root, const fs::path& file) {
   std::vector<fs::path> found;
   std::istringstream lines(read_file(root / file));
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t word = line.find_first_not_of(" \t");
-    if (word == line.npos || !line.substr(word).starts_with("#include")) continue;
-    const std::size_t begin = line.find_first_of("<\"", word), end = line.find_first_of(">\"", begin + 1);
-    if (begin == line.npos || end == line.npos) continue;  // a macro
-    const fs::path included = included_file(root, file, line.substr(begin + 1, end - begin - 1));
-    if (!included.empty()) found.push_back(included);
+    const std::string included =
+        source_text::included_file(file.generic_string(), line,
+                                   [&](const std::string& path) { return fs::is_regular_file(root / path); });
+    if (!included.empty()) found.emplace_back(included);
   }
   return found;
 }
