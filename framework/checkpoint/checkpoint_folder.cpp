@@ -59,25 +59,16 @@ std::string checkpoint_name(std::int64_t step) {
 
 std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
   std::vector<CheckpointEntry> entries;
-  std::error_code failed;
-  const auto require_read = [&](const fs::path& path) {
-    const bool absent =
-        failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
-    if (!failed || absent) return;
+  try {
+    if (!fs::is_directory(directory)) return entries;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+      const auto step = step_of(entry.path().filename().string());
+      if (step && entry.is_directory()) entries.push_back({*step, entry.path()});
+    }
+  } catch (const fs::filesystem_error& failed) {
     throw data_error("the folder of checkpoints '{}' cannot be read ({}: {}); correct that; nothing is lost.",
-                     directory.string(), path.string(), failed.message());
-  };
-  fs::directory_iterator entry(directory, failed);
-  require_read(directory);
-  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    const auto step = step_of(entry->path().filename().string());
-    std::error_code unknown;
-    if (step && entry->is_directory(unknown)) entries.push_back({*step, entry->path()});
-    failed = unknown;
-    require_read(entry->path());
-    failed.clear();
+                     directory.string(), failed.path1().string(), failed.code().message());
   }
-  require_read(directory);
   std::ranges::sort(entries, {}, &CheckpointEntry::step);
   return entries;
 }
