@@ -65,19 +65,12 @@ constexpr std::size_t tar_block = 512;
 
 // One ustar header: name, mode 0644, size; owner and time are zero.
 std::string tar_header(const std::string& name, std::size_t size) {
-  std::string base = name, prefix;
-  if (base.size() > 100) {
-    const std::size_t slash = base.rfind('/', 155);
-    data_error_if(slash == std::string::npos || base.size() - slash - 1 > 100,
-                  "the path '{}' is too long for a tar archive; shorten it", name);
-    prefix = base.substr(0, slash);
-    base = base.substr(slash + 1);
-  }
+  data_error_if(name.size() > 100, "the path '{}' is too long for a tar archive; shorten it", name);
   std::string header(tar_block, '\0');
   const auto put = [&](std::size_t offset, const std::string& text) {
     header.replace(offset, text.size(), text);
   };
-  put(0, base);
+  put(0, name);
   put(100, "0000644");
   put(108, "0000000");
   put(116, "0000000");
@@ -87,7 +80,6 @@ std::string tar_header(const std::string& name, std::size_t size) {
   put(156, "0");
   put(257, "ustar");
   put(263, "00");
-  put(345, prefix);
   unsigned sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);
   put(148, fmt::format("{:06o}", sum));

@@ -26,7 +26,7 @@ std::string kept_bytes(const std::string& key, const std::filesystem::path& fold
 std::string compress_once(std::string_view contents, const std::filesystem::path& folder);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
-// equal bytes. Throws data_error for a name that ustar cannot hold.
+// equal bytes. Throws data_error for a name of more than 100 bytes.
 std::string tar_archive(std::vector<std::pair<std::string, std::string>> contents);
 
 // Throws data_error when `root` holds no framework folder.
