@@ -9,10 +9,6 @@
 namespace mulligan {
 namespace {
 
-bool has_codes(const QuantizedTensor& tensor) {
-  return tensor.format == TensorFormat::integer || tensor.format == TensorFormat::int8_row;
-}
-
 std::vector<StreamKind> all_kinds() {
   std::vector<StreamKind> kinds;
   for (int bits = 2; bits <= 8; ++bits)
@@ -37,14 +33,14 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
   const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
   const std::int64_t left = rows * correction.rank, right = correction.rank * columns;
   if (kind.content.starts_with("codes")) {
-    if (has_codes(tensor) && tensor.bits == kind.bits) act(tensor.codes, rows * coded_columns(tensor));
+    if (tensor.bits == kind.bits) act(tensor.codes, rows * coded_columns(tensor));
   } else if (kind.content == "protected_codes") {
     act(fine.codes, rows * fine.columns());
   } else if (kind.content == "correction_codes") {
     act(correction.left, left);
     act(correction.right, right);
   } else if (kind.content == "scales") {
-    if (has_codes(tensor)) act(tensor.scales, rows);
+    if (tensor.bits > 0) act(tensor.scales, rows);
   } else if (kind.content == "protected_scales") {
     if (fine.columns() > 0) act(fine.scales, rows);
   } else if (kind.content == "correction_scales") {
