@@ -34,7 +34,7 @@ class ArtifactReader {
   ArtifactReader(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit)
       : bytes_(bytes), origin_(origin), raw_limit_(raw_limit) {}
 
-  Artifact read(const DeclaredArtifact& declared) {
+  Artifact read() {
     const Json manifest = read_manifest();
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
@@ -43,7 +43,6 @@ class ArtifactReader {
                                             "the artifact '" + origin_ + "'");
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
     const std::vector<ArtifactStream> streams = read_streams(list_of(manifest, "streams"), artifact);
-    if (declared) declared(artifact);
     for (const ArtifactStream& stream : streams) fill_tensors(stream, artifact);
     for (const QuantizedTensor& tensor : artifact.tensors) require_sound(tensor);
     return artifact;
@@ -311,9 +310,8 @@ class ArtifactReader {
 
 }  // namespace
 
-Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit,
-                        const DeclaredArtifact& declared) {
-  return ArtifactReader(bytes, origin, raw_limit).read(declared);
+Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit) {
+  return ArtifactReader(bytes, origin, raw_limit).read();
 }
 
 }  // namespace mulligan

@@ -375,17 +375,16 @@ PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::p
 OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides,
                              const std::vector<SettingsFrom>& more) {
   OpenedArtifact opened;
-  // Before the weights are unpacked: what is declared must be the model of the configuration.
-  opened.artifact = read_artifact(path, [&](const Artifact& declared) {
-    try {
-      parse_saved_config(declared.configuration, path.string());
-    } catch (const Error& error) {
-      throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
-                       path.string(), error.what());
-    }
-    opened.loaded = parse_saved_config(declared.configuration, path.string(), overrides, more);
-    require_model(declared, opened.loaded.config.model, path.string());
-  });
+  opened.artifact = read_artifact(path);
+  const std::string& configuration = opened.artifact.configuration;
+  try {
+    parse_saved_config(configuration, path.string());
+  } catch (const Error& error) {
+    throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
+                     path.string(), error.what());
+  }
+  opened.loaded = parse_saved_config(configuration, path.string(), overrides, more);
+  require_model(opened.artifact, opened.loaded.config.model, path.string());
   opened.origin = path.string();
   opened.origin.kind = WeightOrigin::Kind::artifact;
   opened.origin.data = opened.artifact.data;
