@@ -22,12 +22,11 @@ std::string moment_name(const TapPoint& point) {
 // Adds X^T X of what each site's linear layer reads to the point's moments.
 class MomentTaps : public Taps {
  public:
-  MomentTaps(std::vector<TapPoint> points, std::map<TapPoint, std::int64_t>& executions)
-      : points_(std::move(points)), executions_(executions) {}
+  explicit MomentTaps(std::map<TapPoint, std::int64_t>& executions) : executions_(executions) {}
 
   Value at(Tape& tape, const TapSite& site) override {
     const TapPoint point{site.kind, site.layer};
-    if (std::ranges::find(points_, point) == points_.end()) return site.output;
+    if (!executions_.contains(point)) return site.output;
     ++executions_[point];
     Graph& graph = tape.graph();
     const TensorType& type = graph.type(site.layer_input);
@@ -42,16 +41,16 @@ class MomentTaps : public Taps {
   bool changes(const Graph&, const TapSite&, const TensorType&) const override { return false; }
 
  private:
-  std::vector<TapPoint> points_;
   std::map<TapPoint, std::int64_t>& executions_;
 };
 
-std::vector<TapPoint> tap_points(const ModelConfig& model) {
-  std::vector<TapPoint> points;
+// All points where a linear layer reads, not yet executed.
+std::map<TapPoint, std::int64_t> tap_points(const ModelConfig& model) {
+  std::map<TapPoint, std::int64_t> executions;
   for (const ArtifactPart& part : artifact_parts(model)) {
-    if (part.input && std::ranges::find(points, *part.input) == points.end()) points.push_back(*part.input);
+    if (part.input) executions[*part.input] = 0;
   }
-  return points;
+  return executions;
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
                        const std::vector<ParameterLayout>& layouts, const CalibrationShape& shape)
     : store_(store),
       shape_(shape),
-      points_(tap_points(model)),
+      executions_(tap_points(model)),
       program_(store.backend(), build(model, layouts), "calibrate"),
       arena_(std::in_place, store.backend()),
       inputs_(prefix, rows_per_pass() * shape.row_tokens) {
@@ -85,7 +84,7 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
   Tape tape(graph, false, FusedKernels(store_.backend()));
   const PackedInputs inputs =
       declare_packed_inputs(graph, prefix, model, rows_per_pass() * shape_.row_tokens, shape_.row_tokens);
-  MomentTaps taps(points_, executions_);
+  MomentTaps taps(executions_);
   ForwardOptions forward;
   forward.layer_order = scored_order(model);
   forward.row_length = shape_.row_tokens;
@@ -131,7 +130,7 @@ InputMoments Calibrator::moments(const TapPoint& point) const {
 }
 
 void Calibrator::reset() {
-  for (const TapPoint& point : points_) store_.zero(moment_name(point));
+  for (const auto& [point, count] : executions_) store_.zero(moment_name(point));
   batches_ = 0;
 }
 

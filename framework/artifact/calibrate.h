@@ -64,8 +64,7 @@ class Calibrator {
 
   TensorStore& store_;
   CalibrationShape shape_;
-  std::vector<TapPoint> points_;
-  std::map<TapPoint, std::int64_t> executions_;  // of a point in one forward pass
+  std::map<TapPoint, std::int64_t> executions_;  // of each point in one forward pass
   Program program_;
   std::optional<SharedArena> arena_;  // until finish()
   PackedInputWriter inputs_;
