@@ -9,18 +9,6 @@
 namespace mulligan {
 namespace {
 
-std::vector<StreamKind> all_kinds() {
-  std::vector<StreamKind> kinds;
-  for (int bits = 2; bits <= 8; ++bits)
-    kinds.push_back({fmt::format("codes{}", bits), 1, bits, bits < 8 ? "packed" : "bytes", true});
-  for (const char* content : {"protected_codes", "correction_codes"})
-    kinds.push_back({content, 1, 8, "bytes", true});
-  for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
-    kinds.push_back({content, 2, 16, "shuffled"});
-  kinds.push_back({"fp32", 4, 32, "shuffled"});
-  return kinds;
-}
-
 std::int64_t coded_columns(const QuantizedTensor& tensor) {
   return tensor.columns() - tensor.protected_columns.columns();
 }
@@ -62,8 +50,18 @@ std::string artifact_hash(std::string_view bytes) {
 }
 
 std::span<const StreamKind> stream_kinds() {
-  static const std::vector<StreamKind> kinds = all_kinds();
-  return kinds;
+  static const std::vector<StreamKind> all = [] {
+    std::vector<StreamKind> kinds;
+    for (int bits = 2; bits <= 8; ++bits)
+      kinds.push_back({fmt::format("codes{}", bits), 1, bits, bits < 8 ? "packed" : "bytes", true});
+    for (const char* content : {"protected_codes", "correction_codes"})
+      kinds.push_back({content, 1, 8, "bytes", true});
+    for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
+      kinds.push_back({content, 2, 16, "shuffled"});
+    kinds.push_back({"fp32", 4, 32, "shuffled"});
+    return kinds;
+  }();
+  return all;
 }
 
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind) {

@@ -23,9 +23,7 @@ using Json = nlohmann::json;
 constexpr std::uint64_t largest_manifest = std::uint64_t{4} << 20;
 // The limit of numbers per byte keeps a small file from taking gigabytes. Two-bit weights have at most 8.
 // The limit does not apply up to always_allowed_numbers, so that weights may for example be all zero.
-// A manifest repeats itself, so it compresses by a factor of 30.
 constexpr std::uint64_t most_numbers_per_byte = 32, always_allowed_numbers = std::uint64_t{32} << 20;
-constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
 
@@ -92,8 +90,7 @@ class ArtifactReader {
     position_ = artifact_header_bytes;
     const std::string_view packed = take(u32(artifact_manifest_offset), "manifest");
     const std::uint64_t raw = u32(artifact_manifest_raw_offset);
-    if (raw > largest_manifest || raw / largest_manifest_ratio > packed.size())
-      throw bad("declares a manifest of {} bytes, more than any has", raw);
+    if (raw > largest_manifest) throw bad("declares a manifest of {} bytes, more than any has", raw);
     Json manifest;
     reading("manifest", [&] { manifest = parse_json(decompress(Compression::brotli, packed, raw)); });
     if (!manifest.is_object()) throw bad("has a manifest that is not a JSON object");

@@ -26,16 +26,6 @@ namespace fs = std::filesystem;
 constexpr const char* plugin_folders[] = {"plugins/backends",   "plugins/losses", "plugins/schedules",
                                           "plugins/transforms", "optimizers",     "ttt"};
 
-// The folder of a plugin, relative to `root`.
-fs::path plugin_folder(const fs::path& root, const std::string& plugin) {
-  for (const char* place : plugin_folders) {
-    if (!plugin.empty() && fs::is_directory(root / place / plugin)) return fs::path(place) / plugin;
-  }
-  throw data_error(
-      "'{}' is not a plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
-      root.string());
-}
-
 // The lines of sources.txt by their heading, which names the parts that they are of; "": of every evaluation.
 std::map<std::string, std::vector<fs::path>> listed_sources(const fs::path& root) {
   std::map<std::string, std::vector<fs::path>> listed;
@@ -54,8 +44,15 @@ std::map<std::string, std::vector<fs::path>> listed_sources(const fs::path& root
 
 // The compiled files of a plugin that sources.txt does not have, without its tests.
 std::vector<fs::path> whole_plugin(const fs::path& root, const std::string& plugin) {
+  const auto place = std::ranges::find_if(plugin_folders, [&](const char* folder) {
+    return !plugin.empty() && fs::is_directory(root / folder / plugin);
+  });
+  data_error_if(
+      place == std::end(plugin_folders),
+      "'{}' is not a plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
+      root.string());
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(root / plugin_folder(root, plugin))) {
+  for (const auto& entry : fs::recursive_directory_iterator(root / *place / plugin)) {
     const bool test = entry.path().stem().string().ends_with("_test");
     if (entry.path().extension() == ".cpp" && !test) files.push_back(entry.path().lexically_relative(root));
   }

@@ -123,29 +123,24 @@ std::optional<std::filesystem::path> CheckpointWriter::finish() {
 
 void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
                      const std::vector<StateTensor>& tensors) {
-  const std::string path = checkpoint.path.string();
+  const auto other_run = [&](const std::string& what) {
+    return data_error("the checkpoint '{}' {}; resume with the configuration of the saved run.",
+                      checkpoint.path.string(), what);
+  };
   for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
     if (std::ranges::find(tensors, tensor.name, &StateTensor::name) == tensors.end()) {
-      throw data_error(
-          "the checkpoint '{}' holds the tensor '{}', which the configured run does not have; resume with "
-          "the configuration of the saved run.",
-          path, tensor.name);
+      throw other_run(
+          fmt::format("holds the tensor '{}', which the configured run does not have", tensor.name));
     }
   }
   for (const StateTensor& wanted : tensors) {
     const StoredTensor* tensor = checkpoint.tensors.find(wanted.name);
-    if (!tensor) {
-      throw data_error(
-          "the checkpoint '{}' does not hold the tensor '{}' of the configured run; resume with the "
-          "configuration of the saved run.",
-          path, wanted.name);
-    }
+    if (!tensor)
+      throw other_run(fmt::format("does not hold the tensor '{}' of the configured run", wanted.name));
     const TensorType& type = wanted.type(store);
     if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
-      throw data_error(
-          "the checkpoint '{}' holds '{}' as {} [{}], but the configured run has {}; resume with the "
-          "configuration of the saved run.",
-          path, wanted.name, stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text());
+      throw other_run(fmt::format("holds '{}' as {} [{}], but the configured run has {}", wanted.name,
+                                  stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text()));
     }
   }
   for (const StateTensor& wanted : tensors) wanted.write(store, checkpoint.tensors.at(wanted.name).bytes);
