@@ -335,8 +335,8 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, origin.data, &log});
   made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
-  const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize);
-  log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
+  log.result(
+      format_sizes(artifact_parts(config.model), quantize, made.sizes, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
   log.result(fmt::format("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes)));
