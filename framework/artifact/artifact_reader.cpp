@@ -128,14 +128,10 @@ class ArtifactReader {
     if (const auto known = of_word<E>(word)) return *known;
     throw bad("has the unknown {} '{}'", what, word);
   }
-  const Json& entry_of(const Json& entry) const {
-    if (!entry.is_object()) throw bad("has an entry in its manifest that is not an object");
-    return entry;
-  }
 
   QuantizedTensor read_tensor(const Json& entry) {
     QuantizedTensor tensor;
-    tensor.name = string_of(entry_of(entry), "name");
+    tensor.name = string_of(entry, "name");
     if (!names_.insert(tensor.name).second) throw bad("has the tensor '{}' twice", tensor.name);
     std::uint64_t elements = 1;
     for (const Json& dim : list_of(entry, "shape")) {
@@ -165,8 +161,8 @@ class ArtifactReader {
     if (fine == entry.end() && correction == entry.end()) return;
     if (tensor.format != TensorFormat::integer)
       throw bad("protects or corrects the tensor '{}' of format {}", tensor.name, word_of(tensor.format));
-    if (fine != entry.end()) read_protected(entry_of(*fine), tensor);
-    if (correction != entry.end()) read_correction(entry_of(*correction), tensor);
+    if (fine != entry.end()) read_protected(*fine, tensor);
+    if (correction != entry.end()) read_correction(*correction, tensor);
   }
 
   void read_protected(const Json& entry, QuantizedTensor& tensor) const {
@@ -208,7 +204,7 @@ class ArtifactReader {
       const std::uint64_t elements = elements_of(artifact, kind);
       if (elements == 0) continue;
       if (streams.size() == list.size()) throw bad("lacks the part '{}' that its tensors need", kind.content);
-      const Json& entry = entry_of(list[streams.size()]);
+      const Json& entry = list[streams.size()];
       if (string_of(entry, "content") != kind.content) {
         throw bad("has a part '{}' where its tensors need '{}'", string_of(entry, "content"), kind.content);
       }

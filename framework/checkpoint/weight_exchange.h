@@ -59,7 +59,7 @@ struct ExchangeReport {
 };
 
 // The weights that transformers stores in several files, by the index that gives the file of each tensor
-// (model.safetensors.index.json). Throws data_error, also if a file holds other tensors than the index says.
+// (model.safetensors.index.json). Throws data_error.
 std::vector<SafetensorsFile> open_indexed(const std::filesystem::path& index);
 
 // Writes the file `output` with every parameter of `model` as `dtype`, filled by `map` from the files `source`. No two tensors of the
