@@ -121,7 +121,7 @@ ours = "gain"
     return scratch_ / "theirs.safetensors";
   }
   fs::path write_theirs(StoredType type) { return write_theirs(type, type); }
-  ExchangeReport import(StoredType target = StoredType::f32) {
+  std::size_t import(StoredType target = StoredType::f32) {
     return import_weights({SafetensorsFile(scratch_ / "theirs.safetensors")},
                           read_name_map(scratch_ / "map.toml"), model_, target, scratch_ / "ours.safetensors",
                           {});
@@ -136,9 +136,7 @@ ours = "gain"
 
 TEST_F(Exchange, EveryElementComesToItsPlace) {
   write_theirs(StoredType::f32);
-  const ExchangeReport report = import();
-  EXPECT_EQ(report.tensors, 3u);
-  EXPECT_EQ(report.dtypes.at("F32"), 6u);
+  EXPECT_EQ(import(), 3u);
   const SafetensorsFile ours(scratch_ / "ours.safetensors");
   const auto bank = ours.at("bank").copy<float>();
   for (std::int64_t row = 0; row < rows; ++row) {
