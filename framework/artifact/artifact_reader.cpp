@@ -141,8 +141,9 @@ class ArtifactReader {
                   MLG_MAX_RANK);
       }
       tensor.shape.push_back(size);
-      elements *= static_cast<std::uint64_t>(size);  // both factors are below 2^41: no overflow
-      if (elements > most_elements) throw bad("has a tensor '{}' larger than any can be", tensor.name);
+      if (static_cast<std::uint64_t>(size) > most_elements / elements)
+        throw bad("has a tensor '{}' larger than any can be", tensor.name);
+      elements *= static_cast<std::uint64_t>(size);
     }
     tensor.format = word_in<TensorFormat>(entry, "format", "format");
     const std::uint64_t bits = number_of(entry, "bits");

@@ -288,6 +288,7 @@ TEST(ArtifactManifest, WrongEntriesHaveTheirOwnSentences) {
   says("\"shape\":[6,11]", "\"shape\":[6,-11]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[1,2,3,4,5]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[2147483648,2147483648]", "larger than any");
+  says("\"shape\":[6,11]", "\"shape\":[2147483648,512,2147483648]", "larger than any");
   says("\"shape\":[6,11]", "\"shape\":[4294967296,1]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[6,12]", "declares");
   says("\"name\":\"integer3\"", "\"name\":\"integer2\"", "twice");
