@@ -83,7 +83,7 @@ std::string packed_own_files(const ScoringCode& scoring) {
   std::vector<std::pair<std::string, std::string>> contents;
   for (const fs::path& file : scoring.own_files)
     contents.emplace_back(file.filename().string(), read_file(file));
-  return compress_once(tar_archive(std::move(contents)), packed_code_folder());
+  return compress_once(tar_archive(std::move(contents)));
 }
 
 namespace {

@@ -27,13 +27,8 @@ void remove_oldest(const fs::path& folder) {
 
 }  // namespace
 
-fs::path packed_code_folder() {
-  return cache_folder("packed_code");
-}
-
-std::string kept_bytes(const std::string& key, const fs::path& folder,
-                       const std::function<std::string()>& make) {
-  const fs::path file = folder / key;
+std::string kept_bytes(const std::string& key, const std::function<std::string()>& make) {
+  const fs::path folder = cache_folder("packed_code"), file = folder / key;
   try {
     if (std::error_code unknown; !folder.empty() && fs::is_regular_file(file, unknown)) {
       const std::string kept = read_file(file, kLargestDescription);
@@ -54,8 +49,8 @@ std::string kept_bytes(const std::string& key, const fs::path& folder,
   return made;
 }
 
-std::string compress_once(std::string_view contents, const fs::path& folder) {
-  return kept_bytes("brotli_" + sha256_hex(contents), folder,
+std::string compress_once(std::string_view contents) {
+  return kept_bytes("brotli_" + sha256_hex(contents),
                     [&] { return compress(Compression::brotli, contents); });
 }
 

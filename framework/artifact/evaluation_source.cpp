@@ -151,8 +151,7 @@ std::vector<std::pair<std::string, std::string>> archived_files(std::string_view
 EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource& source) {
   const std::string archive = evaluation_archive(root, source);
   EvaluationPackage package;
-  package.files =
-      kept_bytes("text_6_" + sha256_hex(archive), packed_code_folder(), [&] { return pack_text(archive); });
+  package.files = kept_bytes("text_6_" + sha256_hex(archive), [&] { return pack_text(archive); });
   std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
   program.erase(0, program.find('\n') + 1);  // #pragma once
   std::istringstream lines(without_comments(read_file(root / "launch/evaluator/unpack.cpp")));

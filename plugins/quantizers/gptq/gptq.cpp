@@ -252,13 +252,9 @@ class Gptq : public sdk::ModelQuantizer {
       const LowRankCodes codes = with_best_signs(
           error, low_rank_factors(error, tensor.rows, tensor.columns, config_.correction_rank), tensor.rows,
           tensor.columns, config_.correction_group);
-      const mlg_low_rank correction{codes.rank,
-                                    codes.left.data(),
-                                    codes.right.data(),
-                                    codes.left_group,
-                                    codes.right_group,
-                                    codes.left_scales.data(),
-                                    codes.right_scales.data()};
+      const mlg_low_rank correction{
+          codes.rank,        codes.left.data(),        codes.right.data(),       codes.left_group,
+          codes.right_group, codes.left_scales.data(), codes.right_scales.data()};
       choices.correct(choices.context, index, &correction);
     }
   }
