@@ -14,6 +14,7 @@
 #include "framework/core/file.h"
 #include "framework/core/mapped_file.h"
 #include "framework/core/sha256.h"
+#include "framework/data/text_overlap.h"
 #include "framework/model/elements/stages.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/plugin/ttt.h"
@@ -123,7 +124,8 @@ CodeSize count_code(const LoadedConfig& loaded, PluginHost& host, const Quantize
   }
 }
 
-LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code) {
+LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code,
+                         const std::optional<TextOverlap>& overlap) {
   LedgerEntry entry;
   entry.stage = LedgerStage::quantize;
   entry.seconds = {{"quantize_setup", made.setup_seconds},
@@ -131,7 +133,7 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code) {
                    {"quantise", made.quantize_seconds},
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
-  entry.overlap = made.overlap;
+  entry.overlap = overlap;
   if (code.bytes) entry.bytes.emplace_back("code_source", *code.bytes);
   return entry;
 }
@@ -333,7 +335,6 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
   MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, origin.data, &log});
-  made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
   log.result(
       format_sizes(artifact_parts(config.model), quantize, made.sizes, code, config.ledger.artifact_bytes));
@@ -347,7 +348,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
   const bool booked = in_run && (fs::exists(RunFiles{run}.ledger()) || fs::exists(RunFiles{run}.result()));
-  close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
+  close_entry(ledger_entry(made, code, overlap), booked ? run : fs::path(), config.ledger, log);
   return made;
 }
 

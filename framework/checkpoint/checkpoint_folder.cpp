@@ -44,13 +44,6 @@ void require_synced(const fs::path& folder) {
     throw run_error("the folder '{}' cannot be synced: {}.", folder.string(), std::strerror(reason));
 }
 
-void make_empty_folder(const fs::path& path) {
-  std::error_code failed;
-  fs::remove_all(path, failed);
-  fs::create_directories(path, failed);
-  if (failed) throw run_error("the folder '{}' cannot be made: {}.", path.string(), failed.message());
-}
-
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) {
@@ -130,7 +123,10 @@ fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest
                           const std::vector<StoredTensor>& tensors) {
   const std::string name = checkpoint_name(manifest.step);
   const TemporaryPath made(directory / (std::string(temporary_prefix) + name));  // goes unless it is renamed
-  make_empty_folder(made.path());
+  std::error_code failed;
+  fs::remove_all(made.path(), failed);
+  fs::create_directories(made.path(), failed);
+  if (failed) throw run_error("the folder '{}' cannot be made: {}.", made.path().string(), failed.message());
   const fs::path tensors_path = made.path() / checkpoint_tensors_file;
   write_safetensors(tensors_path, tensors,
                     {{"format", "mulligan checkpoint tensors"}, {"step", std::to_string(manifest.step)}});

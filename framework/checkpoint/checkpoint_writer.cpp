@@ -39,16 +39,6 @@ void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) co
   host->bytes.assign(bytes.begin(), bytes.end());
 }
 
-namespace {
-
-// Training has the CPUs first: hashing and writing take what it leaves.
-void yield_to_training() {
-  constexpr int niceness = 10;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);
-}
-
-}  // namespace
-
 StoredType stored_type(DType dtype) {
   constexpr std::pair<DType, StoredType> types[] = {
       {MLG_F32, StoredType::f32}, {MLG_BF16, StoredType::bf16}, {MLG_F16, StoredType::f16},
@@ -103,7 +93,9 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   try {
     writing_ = std::async(std::launch::async, [task] {
       sdk::install_alternate_stack();
-      yield_to_training();
+      // Training has the CPUs first: hashing and writing take what it leaves.
+      constexpr int niceness = 10;
+      setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);
       return (*task)();
     });
   } catch (const std::system_error&) {  // the system refuses a thread: training waits, and nothing is lost
