@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <utility>
 
 #include "framework/graph/passes.h"
 #include "framework/model/forward.h"
@@ -61,10 +60,10 @@ Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
       shape_(shape),
       executions_(tap_points(model)),
       program_(store.backend(), build(model, layouts), "calibrate"),
-      arena_(std::in_place, store.backend()),
+      arena_(store.backend()),
       inputs_(prefix, rows_per_pass() * shape.row_tokens) {
   store_.create_externals(program_.graph());
-  arena_->bind({&program_}, store_);
+  arena_.bind({&program_}, store_);
   inputs_.upload_rope(store_, model, shape_.row_tokens);
   for (std::int64_t row = 0; row <= rows_per_pass(); ++row) {
     boundaries_.push_back(static_cast<std::int32_t>(row * shape_.row_tokens));
