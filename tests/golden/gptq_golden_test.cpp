@@ -18,7 +18,7 @@ void scattered_for(std::int64_t count, std::int64_t, void (*body)(void*, std::in
 }
 
 QuantizedMatrix quantize(const GoldenFixture& fixture, const std::string& matrix, const std::string& name,
-                         decltype(&scattered_for) parallel_for = nullptr) {
+                         const std::string& options, decltype(&scattered_for) parallel_for = nullptr) {
   const std::vector<float> weight = fixture.floats(matrix + ".W"), hessian = fixture.floats(matrix + ".H");
   mlg_quantize_request request{};
   request.name = matrix.c_str();
@@ -29,7 +29,7 @@ QuantizedMatrix quantize(const GoldenFixture& fixture, const std::string& matrix
   request.bits = static_cast<std::int32_t>(number_after(name, ".int"));
   request.clip_sigmas = number_after(name, ".cs");
   request.parallel_for = parallel_for;
-  return quantize_matrix(*make_plugin<Quantizer>(MLG_QUANTIZER, "gptq"), request);
+  return quantize_matrix(*make_plugin<Quantizer>(MLG_QUANTIZER, "gptq", options), request);
 }
 
 TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
@@ -39,7 +39,8 @@ TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
     if (!fixture.has(name + ".q")) continue;
     SCOPED_TRACE(name);
     const std::string matrix = name.substr(0, name.find('.'));
-    const QuantizedMatrix ours = quantize(fixture, matrix, name);
+    const std::string block = fmt::format("block = {}", static_cast<int>(number_after(name, ".blk")));
+    const QuantizedMatrix ours = quantize(fixture, matrix, name, block);
     EXPECT_EQ(ours.codes, fixture.codes(name + ".q"));
     EXPECT_EQ(ours.scales, fixture.floats(name + ".scale"));
     EXPECT_NEAR(ours.squared_error, check.at("hess_error").get<double>(),
@@ -49,8 +50,8 @@ TEST(GptqGolden, EveryMatrixCaseToTheLastCode) {
           name, fixture.shape(name + ".q"), TensorFormat::integer, 8, ours.codes, halves_of(ours.scales), {}};
       EXPECT_EQ(dequantize(tensor), fixture.floats(name + ".deq"));
     }
-    // The way the work is cut changes no bit.
-    const QuantizedMatrix again = quantize(fixture, matrix, name, scattered_for);
+    // Neither the block nor the way the work is cut changes a bit.
+    const QuantizedMatrix again = quantize(fixture, matrix, name, "block = 17", scattered_for);
     EXPECT_EQ(again.codes, ours.codes);
     EXPECT_EQ(again.scales, ours.scales);
     ++compared;

@@ -22,10 +22,10 @@ namespace mulligan {
 namespace {
 
 constexpr std::int64_t lane_count = 16;  // rows that are rounded side by side, in vector lanes
-constexpr std::int64_t block_columns = 128;
 
 struct GptqConfig {
   double damping = 0.01;
+  std::int64_t block = 128;
   std::string order = "descending";
   std::string plain_range = "deviations";
   std::int64_t protected_groups = 0, protected_size = 64, protected_bits = 8;
@@ -91,11 +91,13 @@ Factor factor_of(const sdk::QuantizeRequest& request, const GptqConfig& config) 
 // parts of L in use stay in the cache.
 class RowGroup {
  public:
-  RowGroup(const sdk::QuantizeRequest& request, const Factor& factor)
+  RowGroup(const sdk::QuantizeRequest& request, const Factor& factor, std::int64_t block)
       : request_(request),
         factor_(factor),
         n_(request.columns),
-        difference_(static_cast<std::size_t>(n_ * lane_count)) {}
+        block_(std::min(block, request.columns)),
+        difference_(static_cast<std::size_t>(n_ * lane_count)),
+        target_(static_cast<std::size_t>(block_ * lane_count)) {}
 
   // Rows [first, first + count), count <= lane_count. Returns sum of d H d^T over them.
   double run(std::int64_t first, std::int64_t count, sdk::QuantizeResult& result) {
@@ -109,11 +111,12 @@ class RowGroup {
       result.protected_scales[first + r] = static_cast<float>(scales.fine[r]);
     }
     double error = 0;
-    for (std::int64_t end = n_; end > 0; end -= block_columns) {
-      const std::int64_t begin = std::max<std::int64_t>(0, end - block_columns);
+    for (std::int64_t end = n_; end > 0; end -= block_) {
+      const std::int64_t begin = std::max<std::int64_t>(0, end - block_);
       carry_over(begin, end);
       for (std::int64_t k = end - 1; k >= begin; --k)
         error += round_column(k, begin, first, count, scales, result);
+      if (begin == 0) break;
     }
     return error;
   }
@@ -178,9 +181,9 @@ class RowGroup {
 
   const sdk::QuantizeRequest& request_;
   const Factor& factor_;
-  std::int64_t n_;
+  std::int64_t n_, block_;
   std::vector<double> difference_;  // [n, lane_count]: w - q scale of the columns rounded so far
-  std::vector<double> target_ = std::vector<double>(block_columns * lane_count);  // [block, lane_count]
+  std::vector<double> target_;      // [block, lane_count]
 };
 
 class Gptq : public sdk::ModelQuantizer {
@@ -191,6 +194,8 @@ class Gptq : public sdk::ModelQuantizer {
   static inline const sdk::Schema<GptqConfig> schema{
       sdk::key("damping", &GptqConfig::damping, "share of the Hessian's mean diagonal added to its diagonal")
           .range(0, 1),
+      sdk::key("block", &GptqConfig::block, "columns rounded as a block; changes the speed, not the result")
+          .range(1, 65536),
       sdk::key("order", &GptqConfig::order, "columns by descending Hessian diagonal, or as they stand")
           .choices("descending|none"),
       sdk::key("plain_range", &GptqConfig::plain_range,
@@ -225,7 +230,7 @@ class Gptq : public sdk::ModelQuantizer {
     const std::int64_t groups = (request.rows + lane_count - 1) / lane_count;
     std::vector<double> group_error(static_cast<std::size_t>(groups));
     request.parallel(groups, 1, [&](std::int64_t begin, std::int64_t end) {
-      RowGroup rows(request, factor);
+      RowGroup rows(request, factor, config_.block);
       for (std::int64_t group = begin; group < end; ++group) {
         const std::int64_t first = group * lane_count;
         group_error[static_cast<std::size_t>(group)] =
