@@ -5,9 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <optional>
 
 #include "framework/artifact/compression.h"
+#include "framework/artifact/role_streams.h"
+#include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/parallel.h"
 
@@ -39,6 +41,26 @@ std::string_view trial_piece(std::string_view bytes) {
   return bytes.substr(middle, trial_bytes);
 }
 
+// A copy whose rows have the orders that the streams want.
+Artifact with_row_orders(Artifact artifact, CodeStreams streams, int threads) {
+  for (const StreamKind& kind : stream_kinds(streams)) {
+    if (kind.content != "orders") continue;
+    parallel_for(artifact.tensors.size(), threads, [&](std::size_t i) {
+      QuantizedTensor& tensor = artifact.tensors[i];
+      const std::uint64_t rows = stream_elements(tensor, kind);
+      if (rows == 0) return;
+      if (rows > most_ordered_rows) {
+        throw run_error(
+            "the tensor '{}' has {} rows, but an order of rows names {} at most; take quantize.streams = "
+            "\"role\"",
+            tensor.name, rows, most_ordered_rows);
+      }
+      tensor.row_order = neighbour_order(tensor.codes, static_cast<std::int64_t>(tensor.codes.size() / rows));
+    });
+  }
+  return artifact;
+}
+
 // The stream in the smallest of its layouts.
 Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compression compression) {
   const std::string bytes = gather(artifact, kind);
@@ -67,9 +89,10 @@ Stream compressed_stream(const Artifact& artifact, const StreamKind& kind, Compr
   return smallest;
 }
 
-std::vector<Stream> compress_streams(const Artifact& artifact, Compression compression, int threads) {
+std::vector<Stream> compress_streams(const Artifact& artifact, Compression compression,
+                                     CodeStreams code_streams, int threads) {
   std::vector<Stream> streams;
-  for (const StreamKind& kind : stream_kinds()) {
+  for (const StreamKind& kind : stream_kinds(code_streams)) {
     const bool used = std::ranges::any_of(
         artifact.tensors, [&](const QuantizedTensor& tensor) { return stream_elements(tensor, kind) > 0; });
     if (used) streams.push_back({{&kind}});
@@ -93,12 +116,13 @@ void add_choices(const QuantizedTensor& tensor, OrderedJson& entry) {
   }
 }
 
-OrderedJson manifest_of(const Artifact& artifact, std::span<const Stream> streams) {
+OrderedJson manifest_of(const Artifact& artifact, std::span<const Stream> streams, CodeStreams code_streams) {
   OrderedJson manifest{{"configuration", artifact.configuration},
                        {"data", to_json(without_shards(artifact.data))},
                        {"streams", OrderedJson::array()},
                        {"tensors", OrderedJson::array()}};
   if (!artifact.evaluation.empty()) manifest["evaluation"] = artifact.evaluation;
+  if (code_streams != CodeStreams::width) manifest["code_streams"] = word_of(code_streams);
   for (const Stream& stream : streams) {
     manifest["streams"].push_back({{"content", stream.kind->content},
                                    {"layout", stream.layout},
@@ -171,10 +195,13 @@ std::string sealed_artifact(std::string bytes) {
   return bytes;
 }
 
-std::string serialize_artifact(const Artifact& artifact, Compression compression, ArtifactSizes* sizes,
-                               int threads) {
-  const std::vector<Stream> streams = compress_streams(artifact, compression, threads);
-  const std::string manifest = manifest_of(artifact, streams).dump();
+std::string serialize_artifact(const Artifact& given, Compression compression, ArtifactSizes* sizes,
+                               int threads, CodeStreams code_streams) {
+  std::optional<Artifact> ordered;
+  if (code_streams != CodeStreams::width) ordered = with_row_orders(given, code_streams, threads);
+  const Artifact& artifact = ordered ? *ordered : given;
+  const std::vector<Stream> streams = compress_streams(artifact, compression, code_streams, threads);
+  const std::string manifest = manifest_of(artifact, streams, code_streams).dump();
   std::string parts;
   for (const Stream& stream : streams) parts += stream.compressed;
   std::string bytes = assembled_artifact(compress(Compression::brotli, manifest), manifest.size(), parts);

@@ -44,9 +44,11 @@ struct ArtifactSizes {
 
 // The bytes of the file. Every stream is compressed in each of its layouts (of one beyond 4 MiB: a piece of 1
 // MiB), and the smallest layout is kept. The result depends on the artifact and the compression library
-// alone. `sizes` may be null. threads 0: all cores.
+// alone. `sizes` may be null. threads 0: all cores. streams: width with Compression::adaptive. Throws
+// run_error where rows are to be ordered that are more than an order can name.
 std::string serialize_artifact(const Artifact& artifact, Compression compression,
-                               ArtifactSizes* sizes = nullptr, int threads = 0);
+                               ArtifactSizes* sizes = nullptr, int threads = 0,
+                               CodeStreams streams = CodeStreams::width);
 
 // A file's bytes from its compressed manifest, the manifest's length before that, and its parts.
 std::string assembled_artifact(std::string_view packed_manifest, std::size_t manifest_bytes,

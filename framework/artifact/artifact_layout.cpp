@@ -2,15 +2,52 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <stdexcept>
 
+#include "framework/artifact/role_streams.h"
 #include "framework/core/sha256.h"
 
 namespace mulligan {
 namespace {
 
+bool has_own_stream(CodeRole role) {
+  return role != CodeRole::other;
+}
+
+// Whether the tensor's codes are in the stream of its role.
+bool by_role(const QuantizedTensor& tensor, CodeStreams streams) {
+  return streams != CodeStreams::width && tensor.format == TensorFormat::integer &&
+         has_own_stream(code_role(tensor.name));
+}
+
+std::vector<StreamKind> all_kinds(CodeStreams streams) {
+  std::vector<StreamKind> kinds;
+  if (streams != CodeStreams::width) {
+    kinds.push_back({"orders", 2, 16, "shuffled"});
+    for (int role = 0; role < code_role_count; ++role) {
+      const auto word = code_role_word(static_cast<CodeRole>(role));
+      if (has_own_stream(static_cast<CodeRole>(role))) kinds.push_back({std::string(word)});
+    }
+  }
+  for (int bits = 2; bits <= 8; ++bits)
+    kinds.push_back({fmt::format("codes{}", bits), 1, bits, bits < 8 ? "packed" : "bytes", true});
+  for (const char* content : {"protected_codes", "correction_codes"})
+    kinds.push_back({content, 1, 8, "bytes", true});
+  for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
+    kinds.push_back({content, 2, 16, "shuffled"});
+  kinds.push_back({"fp32", 4, 32, "shuffled"});
+  for (StreamKind& kind : kinds) kind.streams = streams;
+  return kinds;
+}
+
 std::int64_t coded_columns(const QuantizedTensor& tensor) {
   return tensor.columns() - tensor.protected_columns.columns();
+}
+
+// Whether the stream is that of the tensor's role, where each matrix is transposed.
+bool transposes(const QuantizedTensor& tensor, const StreamKind& kind) {
+  return kind.content == code_role_word(code_role(tensor.name));
 }
 
 // Calls act(numbers, how many there are) for each list of numbers that the tensor has in the stream, in their order.
@@ -20,8 +57,14 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
   auto& correction = tensor.correction;
   const std::int64_t columns = tensor.columns(), rows = tensor.elements() / columns;
   const std::int64_t left = rows * correction.rank, right = correction.rank * columns;
+  const bool own = by_role(tensor, kind.streams);
   if (kind.content.starts_with("codes")) {
-    if (tensor.bits == kind.bits) act(tensor.codes, rows * coded_columns(tensor));
+    if (!own && tensor.bits == kind.bits) act(tensor.codes, rows * coded_columns(tensor));
+  } else if (kind.content == "orders") {
+    if (own && coded_columns(tensor) > 0 && orders_rows(kind.streams, code_role(tensor.name)))
+      act(tensor.row_order, rows);
+  } else if (transposes(tensor, kind)) {
+    if (own) act(tensor.codes, rows * coded_columns(tensor));
   } else if (kind.content == "protected_codes") {
     act(fine.codes, rows * fine.columns());
   } else if (kind.content == "correction_codes") {
@@ -49,19 +92,11 @@ std::string artifact_hash(std::string_view bytes) {
   return hash.digest();
 }
 
-std::span<const StreamKind> stream_kinds() {
-  static const std::vector<StreamKind> all = [] {
-    std::vector<StreamKind> kinds;
-    for (int bits = 2; bits <= 8; ++bits)
-      kinds.push_back({fmt::format("codes{}", bits), 1, bits, bits < 8 ? "packed" : "bytes", true});
-    for (const char* content : {"protected_codes", "correction_codes"})
-      kinds.push_back({content, 1, 8, "bytes", true});
-    for (const char* content : {"scales", "protected_scales", "correction_scales", "fp16", "bf16"})
-      kinds.push_back({content, 2, 16, "shuffled"});
-    kinds.push_back({"fp32", 4, 32, "shuffled"});
-    return kinds;
-  }();
-  return all;
+std::span<const StreamKind> stream_kinds(CodeStreams streams) {
+  static const std::array<std::vector<StreamKind>, 4> kinds = {
+      all_kinds(CodeStreams::width), all_kinds(CodeStreams::role), all_kinds(CodeStreams::role_ordered),
+      all_kinds(CodeStreams::role_all_ordered)};
+  return kinds[static_cast<std::size_t>(streams)];
 }
 
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind) {
@@ -76,22 +111,21 @@ std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind) {
   for_numbers(tensor, kind, [&](const auto& numbers, std::int64_t) {
     bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof numbers[0]);
   });
-  return bytes;
+  if (bytes.empty() || !transposes(tensor, kind)) return bytes;
+  return transposed_codes(tensor.codes, coded_columns(tensor), tensor.row_order);
 }
 
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes) {
+  if (transposes(tensor, kind)) {
+    tensor.codes = untransposed_codes(bytes, coded_columns(tensor), tensor.row_order);
+    return;
+  }
   for_numbers(tensor, kind, [&](auto& numbers, std::int64_t count) {
     const auto size = static_cast<std::size_t>(count) * static_cast<std::size_t>(kind.element_bytes);
     numbers.resize(size / sizeof numbers[0]);
     bytes.copy(reinterpret_cast<char*>(numbers.data()), size);
     bytes.remove_prefix(size);
   });
-}
-
-int code_role(std::string_view name) {
-  int role = 0;
-  while (!name.ends_with(role_suffixes[role])) ++role;  // the last one ends every name
-  return role;
 }
 
 std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind) {
@@ -105,7 +139,7 @@ std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors
       matrices.push_back({rows, tensor.correction.rank, 0});
       matrices.push_back({tensor.correction.rank, columns, 1});
     } else {
-      matrices.push_back({rows, coded_columns(tensor), code_role(tensor.name)});
+      matrices.push_back({rows, coded_columns(tensor), static_cast<int>(code_role(tensor.name))});
     }
   }
   return matrices;

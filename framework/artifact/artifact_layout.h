@@ -36,21 +36,17 @@ struct StreamKind {
   int bits = 8;                  // codes: their width
   std::string layout = "bytes";  // the layout that may be smaller than "bytes"
   bool matrices = false;         // codes, which may also be in the layout "matrices" (artifact/code_coder.h)
+  CodeStreams streams =
+      CodeStreams::width;  // of the file; int tensors with a role are in its stream, not in codesN
 };
-std::span<const StreamKind> stream_kinds();
+std::span<const StreamKind> stream_kinds(CodeStreams streams);
 
 // Elements that a tensor of this shape and format has in the stream; 0: none.
 std::uint64_t stream_elements(const QuantizedTensor& tensor, const StreamKind& kind);
 // The tensor's part of the stream in the layout "bytes", and the reverse (`bytes` has the size that belongs).
 std::string stream_part(const QuantizedTensor& tensor, const StreamKind& kind);
+// set_stream_part throws std::runtime_error with a reason for an order of rows that is none.
 void set_stream_part(QuantizedTensor& tensor, const StreamKind& kind, std::string_view bytes);
-
-// Ends of the names of matrices by role: embedding, k, q, v, attention output, MLP up, MLP down, others.
-inline constexpr std::string_view role_suffixes[] = {
-    "tok_emb.weight",    ".attn.c_k.weight", ".attn.c_q.weight", ".attn.c_v.weight",
-    ".attn.proj.weight", ".mlp.fc.weight",   ".mlp.proj.weight", ""};
-// The index of the first suffix that ends the name. Matrices of one role have codes of one kind.
-int code_role(std::string_view name);
 
 // The matrices of codes that the tensors have in the stream, for the layout "matrices".
 std::vector<CodeMatrix> stream_matrices(std::span<const QuantizedTensor> tensors, const StreamKind& kind);

@@ -12,6 +12,7 @@
 
 #include "framework/artifact/artifact_file.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/role_streams.h"
 #include "framework/core/error.h"
 #include "framework/core/parse_json.h"
 
@@ -39,11 +40,16 @@ class ArtifactReader {
     if (manifest.contains("evaluation")) artifact.evaluation = string_of(manifest, "evaluation");
     artifact.data = data_identity_from_json(member(manifest, "data", &Json::is_object, "object"),
                                             "the artifact '" + origin_ + "'");
+    if (manifest.contains("code_streams"))
+      code_streams_ = word_in<CodeStreams>(manifest, "code_streams", "streams");
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
     const std::vector<ArtifactStream> streams = read_streams(list_of(manifest, "streams"), artifact);
     for (const ArtifactStream& stream : streams) fill_tensors(stream, artifact);
     if (position_ != bytes_.size()) throw bad("has {} bytes after its last part", bytes_.size() - position_);
-    for (const QuantizedTensor& tensor : artifact.tensors) require_sound(tensor);
+    for (QuantizedTensor& tensor : artifact.tensors) {
+      tensor.row_order.clear();
+      require_sound(tensor);
+    }
     return artifact;
   }
 
@@ -202,7 +208,7 @@ class ArtifactReader {
   std::vector<ArtifactStream> read_streams(const Json& list, const Artifact& artifact) const {
     std::vector<ArtifactStream> streams;
     std::uint64_t raw_total = 0, numbers = 0;
-    for (const StreamKind& kind : stream_kinds()) {
+    for (const StreamKind& kind : stream_kinds(code_streams_)) {
       const std::uint64_t elements = elements_of(artifact, kind);
       if (elements == 0) continue;
       if (streams.size() == list.size()) throw bad("lacks the part '{}' that its tensors need", kind.content);
@@ -295,6 +301,7 @@ class ArtifactReader {
   const std::string& origin_;
   std::uint64_t raw_limit_;
   std::size_t position_ = 0;
+  CodeStreams code_streams_ = CodeStreams::width;
   std::set<std::string> names_;
 };
 

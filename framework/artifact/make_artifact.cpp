@@ -79,7 +79,7 @@ MadeArtifact make_artifact(const LoadedConfig& loaded, const ArtifactSources& so
   made.quantize_seconds = lap();
   const Progress progress(sources.progress, {.what = "compressing", .ticks = true});
   made.bytes = serialize_artifact(made.artifact, config.quantize->options.compression, &made.sizes,
-                                  static_cast<int>(config.run.threads));
+                                  static_cast<int>(config.run.threads), config.quantize->options.streams);
   made.compress_seconds = lap();
   return made;
 }

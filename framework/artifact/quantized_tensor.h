@@ -46,6 +46,9 @@ struct QuantizedTensor {
   std::string values;                 // fp16, bf16, fp32: the elements as little-endian bytes; else empty
   ProtectedColumns protected_columns = {};  // integer only
   LowRankCorrection correction = {};        // integer only
+  // The order in which a file holds the rows of the codes; empty: as they are. Only while a file is written
+  // or read.
+  std::vector<std::uint16_t> row_order = {};
 
   std::int64_t elements() const;
   std::int64_t columns() const { return shape.empty() ? 1 : shape.back(); }

@@ -27,6 +27,7 @@ struct QuantizeOptions {
   int64_t calibration_rows = 16;         // rows of train.sequence_length tokens per batch
   int64_t calibration_shard_stride = 1;  // every so many-th training shard, from the first
   Compression compression = Compression::brotli;
+  CodeStreams streams = CodeStreams::width;
 };
 
 // [quantize]

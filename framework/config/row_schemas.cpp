@@ -134,6 +134,10 @@ void declare_keys(Schema<QuantizeOptions>& s) {
   s.key("compression", &QuantizeOptions::compression,
         "compression of the artifact, each at its strongest setting; adaptive = codes by "
         "mulligan's own coder, the rest by Brotli");
+  s.key("streams", &QuantizeOptions::streams,
+        "codes compressed together: those of one width, or of one role "
+        "(embedding, q, ...), transposed, with the rows of embedding, q and "
+        "MLP up (or of all) in the order of nearest neighbours; not for adaptive");
 }
 
 void declare_keys(Schema<QuantizeTensorRow>& s) {

@@ -136,6 +136,11 @@ void read_quantize(const ConfigNode& tree, LoadedConfig& loaded) {
   QuantizeConfig quantize;
   quantize.table =
       read_plugin_table_with(quantize.options, table, "quantize", loaded.file, "gptq", own_tables);
+  config_error_if(
+      quantize.options.compression == Compression::adaptive && quantize.options.streams != CodeStreams::width,
+      "{}: quantize.streams is for general compressors; with quantize.compression "
+      "= \"adaptive\", which knows rows and roles by itself, leave it \"width\".",
+      table->origin.text());
   read_rows(tree, "quantize.tensors", loaded, quantize.tensors, take_all);
   config_error_if(quantize.tensors.empty(),
                   "{}: [quantize] has no rows [[quantize.tensors]]; add one with match = \"*\" and a format.",

@@ -17,4 +17,10 @@ enum class Compression { brotli, zlib, adaptive };
 template <>
 inline constexpr auto config_words<Compression> = std::array{"brotli", "zlib", "adaptive"};
 
+// Roles: embedding, q, k, v, attention output, MLP up, MLP down. The order of rows is stored.
+enum class CodeStreams { width, role, role_ordered, role_all_ordered };
+template <>
+inline constexpr auto config_words<CodeStreams> =
+    std::array{"width", "role", "role_ordered", "role_all_ordered"};
+
 }  // namespace mulligan

@@ -9,21 +9,18 @@
 // neighbours, whose own bytes are named apart.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <map>
-#include <numeric>
 #include <random>
 
 #include "framework/artifact/artifact_file.h"
-#include "framework/artifact/artifact_layout.h"
 #include "framework/artifact/code_coder.h"
 #include "framework/artifact/compression.h"
+#include "framework/artifact/role_streams.h"
 #include "framework/core/child_process.h"
 #include "framework/core/file.h"
 #include "tests/support/scratch_folder.h"
@@ -37,7 +34,7 @@ struct Matrix {
 };
 struct Group {
   std::string name;
-  int role;  // index of role_suffixes
+  CodeRole role;
   std::vector<Matrix> matrices;
 };
 
@@ -72,42 +69,14 @@ std::string zpaq(const std::string& bytes) {
   return packed;
 }
 
-// Starts at row 0; then always the nearest row that is not yet taken, by L1 distance.
-std::vector<std::uint16_t> neighbour_order(const Matrix& matrix) {
-  const auto distance = [&](int a, int b) {
-    int sum = 0;
-    for (std::int64_t j = 0; j < matrix.columns; ++j)
-      sum += std::abs(matrix.codes[static_cast<std::size_t>(a * matrix.columns + j)] -
-                      matrix.codes[static_cast<std::size_t>(b * matrix.columns + j)]);
-    return sum;
-  };
-  std::vector<int> left(static_cast<std::size_t>(matrix.rows - 1));
-  std::iota(left.begin(), left.end(), 1);
-  std::vector<std::uint16_t> order{0};
-  while (!left.empty()) {
-    const auto nearest =
-        std::ranges::min_element(left, {}, [&](int row) { return distance(order.back(), row); });
-    order.push_back(static_cast<std::uint16_t>(*nearest));
-    left.erase(nearest);
-  }
-  return order;
-}
-
-// The group's codes, each matrix transposed, if `ordered` with the record's orders of rows, which `orders` takes as u16.
-std::string transposed_group(const Group& group, bool ordered, std::string& orders) {
-  constexpr int embedding = 0, q = 2, mlp_up = 5;
+// The group's codes, each matrix transposed; with the record's orders of rows, which `orders` takes as u16.
+std::string transposed_group(const Group& group, CodeStreams streams, std::string& orders) {
   std::string bytes;
   for (const Matrix& matrix : group.matrices) {
-    std::vector<std::uint16_t> order(static_cast<std::size_t>(matrix.rows));
-    std::iota(order.begin(), order.end(), std::uint16_t{0});
-    if (ordered && (group.role == embedding || group.role == q || group.role == mlp_up)) {
-      order = neighbour_order(matrix);
-      orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
-    }
-    for (std::int64_t j = 0; j < matrix.columns; ++j) {
-      for (const std::uint16_t row : order)
-        bytes += static_cast<char>(matrix.codes[static_cast<std::size_t>(row * matrix.columns + j)]);
-    }
+    std::vector<std::uint16_t> order;
+    if (orders_rows(streams, group.role)) order = neighbour_order(matrix.codes, matrix.columns);
+    orders.append(reinterpret_cast<const char*>(order.data()), 2 * order.size());
+    bytes += transposed_codes(matrix.codes, matrix.columns, order);
   }
   return bytes;
 }
@@ -141,7 +110,7 @@ void report(const Group& group) {
   const std::string rows(reinterpret_cast<const char*>(codes.data()), codes.size());
   std::string orders, best;
   double seconds = 0;
-  for (const std::string& bytes : {rows, transposed_group(group, false, orders)}) {
+  for (const std::string& bytes : {rows, transposed_group(group, CodeStreams::role, orders)}) {
     std::string packed;
     const double spent = cpu_seconds([&] { packed = compress(Compression::brotli, bytes); });
     if (!best.empty() && best.size() <= packed.size()) continue;
@@ -153,7 +122,7 @@ void report(const Group& group) {
   if (std::system("command -v lrzip > /dev/null 2>&1") != 0) return;
   using Clock = std::chrono::steady_clock;  // of other processes; lrzip may use several cores
   const auto start = Clock::now();
-  const std::string ordered = zpaq(transposed_group(group, true, orders));
+  const std::string ordered = zpaq(transposed_group(group, CodeStreams::role_ordered, orders));
   const std::size_t order_bytes = orders.empty() ? 0 : compress(Compression::brotli, orders).size();
   const double wall = std::chrono::duration<double>(Clock::now() - start).count();
   line("zpaq", static_cast<double>(ordered.size() + order_bytes), wall, 0,
@@ -161,13 +130,13 @@ void report(const Group& group) {
 }
 
 std::vector<Group> groups_of(const std::vector<std::string>& artifacts) {
-  std::map<int, Group> groups;
+  std::map<CodeRole, Group> groups;
   for (const std::string& path : artifacts) {
     for (const QuantizedTensor& tensor : read_artifact(path).tensors) {
       if (tensor.format != TensorFormat::integer || tensor.codes.empty()) continue;
-      const int role = code_role(tensor.name);
+      const CodeRole role = code_role(tensor.name);
       Group& group = groups[role];
-      group.name = role_suffixes[role];
+      group.name = code_role_word(role);
       group.role = role;
       const std::int64_t rows = tensor.elements() / tensor.columns();
       group.matrices.push_back({rows, static_cast<std::int64_t>(tensor.codes.size()) / rows, tensor.codes});
@@ -182,14 +151,15 @@ std::vector<Group> groups_of(const std::vector<std::string>& artifacts) {
 std::vector<Group> gaussian_groups(std::int64_t rows, std::int64_t columns) {
   struct Step {
     const char* name;
-    int role;
+    CodeRole role;
     double clip;
     int qmax;
   };
   std::vector<Group> groups;
   std::mt19937_64 random(2014);
-  for (const Step& step : {Step{"normal, 0.222", 0, 14, 63}, Step{"normal, 0.371", 6, 11.5, 31},
-                           Step{"normal, 0.419", 4, 13, 31}}) {
+  for (const Step& step : {Step{"normal, 0.222", CodeRole::embedding, 14, 63},
+                           Step{"normal, 0.371", CodeRole::mlp_down, 11.5, 31},
+                           Step{"normal, 0.419", CodeRole::attention_output, 13, 31}}) {
     Matrix matrix{rows, columns, {}};
     std::normal_distribution<double> normal;
     for (std::int64_t i = 0; i < rows * columns; ++i) {

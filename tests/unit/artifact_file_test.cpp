@@ -235,8 +235,10 @@ TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
 // Damage whose checksum was corrected reaches the parser: it gives an artifact or a data_error.
 TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
   int accepted = 0, refused = 0;
-  for (const Compression compression : {Compression::brotli, Compression::zlib, Compression::adaptive}) {
-    const std::string bytes = serialize_artifact(sample_artifact(), compression);
+  for (const auto& [compression, streams] : {std::pair{Compression::brotli, CodeStreams::width},
+                                             {Compression::zlib, CodeStreams::role_ordered},
+                                             {Compression::adaptive, CodeStreams::width}}) {
+    const std::string bytes = serialize_artifact(sample_artifact(), compression, nullptr, 0, streams);
     const PhiloxStream random(42, word_of(compression));
     std::uint64_t draw = 0;
     for (int round = 0; round < 2000; ++round) {
@@ -316,16 +318,24 @@ TEST(ArtifactFile, OtherFilesAreNamedAsSuch) {
   EXPECT_THROW(read_artifact("/nowhere/at/all.mulligan"), Error);
 }
 
-TEST(ArtifactFile, RoundTripInEveryCompression) {
+TEST(ArtifactFile, RoundTripInEveryCompressionAndStream) {
   const Artifact artifact = sample_artifact();
-  for (const Compression compression : {Compression::brotli, Compression::zlib, Compression::adaptive}) {
-    SCOPED_TRACE(word_of(compression));
-    const std::string bytes = serialize_artifact(artifact, compression);
+  const auto check = [&](Compression compression, CodeStreams streams) {
+    SCOPED_TRACE(testing::Message() << word_of(compression) << " " << static_cast<int>(streams));
+    const std::string bytes = serialize_artifact(artifact, compression, nullptr, 0, streams);
     const Artifact again = parse_artifact(bytes, "sample");
     EXPECT_TRUE(again == artifact);
-    EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1), bytes) << "depends on the threads";
+    EXPECT_EQ(serialize_artifact(artifact, compression, nullptr, 1, streams), bytes)
+        << "depends on the threads";
     for (std::size_t i = 0; i < artifact.tensors.size(); ++i)
       EXPECT_EQ(dequantize(again.tensors[i]), dequantize(artifact.tensors[i]));
+  };
+  check(Compression::adaptive, CodeStreams::width);
+  for (const Compression compression : {Compression::brotli, Compression::zlib}) {
+    for (const CodeStreams streams :
+         {CodeStreams::width, CodeStreams::role, CodeStreams::role_ordered, CodeStreams::role_all_ordered}) {
+      check(compression, streams);
+    }
   }
 }
 
@@ -375,8 +385,20 @@ TEST(ArtifactFile, WrongChoicesHaveTheirOwnSentences) {
   says("declares", correction("right_group", 4));
   says("of format fp16", [](Json& m) { m["tensors"].back()["protected"] = m["tensors"][0]["protected"]; });
   says("no whole number 'size'", [](Json& m) { m["tensors"][0]["protected"] = 3; });
+  says("unknown streams 'sideways'", [](Json& m) { m["code_streams"] = "sideways"; });
+  says("no text 'code_streams'", [](Json& m) { m["code_streams"] = 1; });
   says("do not go together", [](Json& m) { m["streams"][0]["compression"] = "brotli"; });
   says("do not go together", [](Json& m) { m["streams"].back()["compression"] = "adaptive"; });
+}
+
+TEST(ArtifactFile, DamagedOrdersAreRefused) {
+  Artifact artifact = sample_artifact();
+  const std::string bytes =
+      serialize_artifact(artifact, Compression::zlib, nullptr, 0, CodeStreams::role_ordered);
+  EXPECT_TRUE(parse_artifact(bytes, "orders") == artifact);
+  // Two orders of 12 rows read as those of other matrices: rows that are not there.
+  const std::string forged_file = forged_json(bytes, [](Json& m) { m["code_streams"] = "role_all_ordered"; });
+  EXPECT_TRUE(contains(artifact_refusal(forged_file), "declares"));
 }
 
 }  // namespace

@@ -59,6 +59,23 @@ TEST(ConfigRun, SettingsOfSeveralOriginsAreOneTable) {
   EXPECT_NE(keys.find("cache"), nullptr);
 }
 
+// The adaptive coder knows rows and roles by itself; orders made for general compressors would be lost on it.
+TEST(ConfigRun, StreamsByRoleAreForGeneralCompressors) {
+  const std::string quantize = "[quantize]\n[[quantize.tensors]]\nmatch = '*'\nformat = 'fp16'\n";
+  const QuantizeOptions plain = load({}, quantize).config.quantize->options;
+  EXPECT_EQ(plain.compression, Compression::brotli);
+  EXPECT_EQ(plain.streams, CodeStreams::width);
+  const QuantizeOptions ordered =
+      load({"quantize.streams=role_ordered", "quantize.compression=zlib"}, quantize).config.quantize->options;
+  EXPECT_EQ(ordered.streams, CodeStreams::role_ordered);
+  EXPECT_EQ(load({"quantize.compression=adaptive"}, quantize).config.quantize->options.compression,
+            Compression::adaptive);
+  const std::string refused = error_of([&] {
+    load({"quantize.compression=adaptive", "quantize.streams=role"}, quantize);
+  });
+  EXPECT_TRUE(contains(refused, "leave it \"width\""));
+}
+
 TEST(ConfigRun, PluginTablesHaveDefaultsAndOptimizersTheirOwnSchedules) {
   const LoadedConfig loaded = load({},
                                    "[optimizer.own]\nplugin = 'muon'\nlr = 0.5\nmomentum = "
