@@ -214,8 +214,8 @@ std::string serialize_artifact(const Artifact& given, Compression compression, A
   return bytes;
 }
 
-Artifact read_artifact(const std::filesystem::path& path, const DeclaredArtifact& declared) {
-  return parse_artifact(read_file(path), path.string(), std::uint64_t{4} << 30, declared);
+Artifact read_artifact(const std::filesystem::path& path) {
+  return parse_artifact(read_file(path), path.string());
 }
 
 }  // namespace mulligan

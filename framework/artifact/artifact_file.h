@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,14 +59,11 @@ std::string sealed_artifact(std::string bytes);
 // The reverse of serialize_artifact; bit-identical tensors. `origin` names the file in sentences. Whatever the
 // bytes are, the result is an artifact or a data_error: the checksum is compared first, then every size is
 // checked before memory is taken for it. No more than `raw_limit` bytes are decompressed, and no more numbers
-// than files of that length hold (docs/artifact.md). `declared` is called with everything but the numbers
-// before these are unpacked: it throws where the artifact is not the one that the caller wants.
-using DeclaredArtifact = std::function<void(const Artifact& declared)>;
+// than files of that length hold (docs/artifact.md).
 Artifact parse_artifact(std::string_view bytes, const std::string& origin,
-                        std::uint64_t raw_limit = std::uint64_t{4} << 30,
-                        const DeclaredArtifact& declared = {});
+                        std::uint64_t raw_limit = std::uint64_t{4} << 30);
 
 // Throws data_error for an unreadable file, and like parse_artifact.
-Artifact read_artifact(const std::filesystem::path& path, const DeclaredArtifact& declared = {});
+Artifact read_artifact(const std::filesystem::path& path);
 
 }  // namespace mulligan

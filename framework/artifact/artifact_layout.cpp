@@ -21,10 +21,6 @@ bool by_role(const QuantizedTensor& tensor, CodeStreams streams) {
          has_own_stream(code_role(tensor.name));
 }
 
-bool has_codes(const QuantizedTensor& tensor) {
-  return tensor.format == TensorFormat::integer || tensor.format == TensorFormat::int8_row;
-}
-
 std::vector<StreamKind> all_kinds(CodeStreams streams) {
   std::vector<StreamKind> kinds;
   if (streams != CodeStreams::width) {
@@ -63,8 +59,7 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
   const std::int64_t left = rows * correction.rank, right = correction.rank * columns;
   const bool own = by_role(tensor, kind.streams);
   if (kind.content.starts_with("codes")) {
-    if (has_codes(tensor) && !own && tensor.bits == kind.bits)
-      act(tensor.codes, rows * coded_columns(tensor));
+    if (!own && tensor.bits == kind.bits) act(tensor.codes, rows * coded_columns(tensor));
   } else if (kind.content == "orders") {
     if (own && coded_columns(tensor) > 0 && orders_rows(kind.streams, code_role(tensor.name)))
       act(tensor.row_order, rows);
@@ -76,7 +71,7 @@ void for_numbers(Tensor& tensor, const StreamKind& kind, Act&& act) {
     act(correction.left, left);
     act(correction.right, right);
   } else if (kind.content == "scales") {
-    if (has_codes(tensor)) act(tensor.scales, rows);
+    if (tensor.bits > 0) act(tensor.scales, rows);
   } else if (kind.content == "protected_scales") {
     if (fine.columns() > 0) act(fine.scales, rows);
   } else if (kind.content == "correction_scales") {

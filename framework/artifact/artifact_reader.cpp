@@ -24,9 +24,7 @@ using Json = nlohmann::json;
 constexpr std::uint64_t largest_manifest = std::uint64_t{4} << 20;
 // The limit of numbers per byte keeps a small file from taking gigabytes. Two-bit weights have at most 8.
 // The limit does not apply up to always_allowed_numbers, so that weights may for example be all zero.
-// A manifest repeats itself, so it compresses by a factor of 30.
 constexpr std::uint64_t most_numbers_per_byte = 32, always_allowed_numbers = std::uint64_t{32} << 20;
-constexpr std::uint64_t largest_manifest_ratio = 512;
 constexpr std::int64_t largest_dim = std::int64_t{1} << 31;
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 40;
 
@@ -35,7 +33,7 @@ class ArtifactReader {
   ArtifactReader(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit)
       : bytes_(bytes), origin_(origin), raw_limit_(raw_limit) {}
 
-  Artifact read(const DeclaredArtifact& declared) {
+  Artifact read() {
     const Json manifest = read_manifest();
     Artifact artifact;
     artifact.configuration = string_of(manifest, "configuration");
@@ -46,8 +44,8 @@ class ArtifactReader {
       code_streams_ = word_in<CodeStreams>(manifest, "code_streams", "streams");
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
     const std::vector<ArtifactStream> streams = read_streams(list_of(manifest, "streams"), artifact);
-    if (declared) declared(artifact);
     for (const ArtifactStream& stream : streams) fill_tensors(stream, artifact);
+    if (position_ != bytes_.size()) throw bad("has {} bytes after its last part", bytes_.size() - position_);
     for (QuantizedTensor& tensor : artifact.tensors) {
       tensor.row_order.clear();
       require_sound(tensor);
@@ -99,8 +97,7 @@ class ArtifactReader {
     position_ = artifact_header_bytes;
     const std::string_view packed = take(u32(artifact_manifest_offset), "manifest");
     const std::uint64_t raw = u32(artifact_manifest_raw_offset);
-    if (raw > largest_manifest || raw / largest_manifest_ratio > packed.size())
-      throw bad("declares a manifest of {} bytes, more than any has", raw);
+    if (raw > largest_manifest) throw bad("declares a manifest of {} bytes, more than any has", raw);
     Json manifest;
     reading("manifest", [&] { manifest = parse_json(decompress(Compression::brotli, packed, raw)); });
     if (!manifest.is_object()) throw bad("has a manifest that is not a JSON object");
@@ -138,14 +135,10 @@ class ArtifactReader {
     if (const auto known = of_word<E>(word)) return *known;
     throw bad("has the unknown {} '{}'", what, word);
   }
-  const Json& entry_of(const Json& entry) const {
-    if (!entry.is_object()) throw bad("has an entry in its manifest that is not an object");
-    return entry;
-  }
 
   QuantizedTensor read_tensor(const Json& entry) {
     QuantizedTensor tensor;
-    tensor.name = string_of(entry_of(entry), "name");
+    tensor.name = string_of(entry, "name");
     if (!names_.insert(tensor.name).second) throw bad("has the tensor '{}' twice", tensor.name);
     std::uint64_t elements = 1;
     for (const Json& dim : list_of(entry, "shape")) {
@@ -155,8 +148,9 @@ class ArtifactReader {
                   MLG_MAX_RANK);
       }
       tensor.shape.push_back(size);
-      elements *= static_cast<std::uint64_t>(size);  // both factors are below 2^41: no overflow
-      if (elements > most_elements) throw bad("has a tensor '{}' larger than any can be", tensor.name);
+      if (static_cast<std::uint64_t>(size) > most_elements / elements)
+        throw bad("has a tensor '{}' larger than any can be", tensor.name);
+      elements *= static_cast<std::uint64_t>(size);
     }
     tensor.format = word_in<TensorFormat>(entry, "format", "format");
     const std::uint64_t bits = number_of(entry, "bits");
@@ -175,8 +169,8 @@ class ArtifactReader {
     if (fine == entry.end() && correction == entry.end()) return;
     if (tensor.format != TensorFormat::integer)
       throw bad("protects or corrects the tensor '{}' of format {}", tensor.name, word_of(tensor.format));
-    if (fine != entry.end()) read_protected(entry_of(*fine), tensor);
-    if (correction != entry.end()) read_correction(entry_of(*correction), tensor);
+    if (fine != entry.end()) read_protected(*fine, tensor);
+    if (correction != entry.end()) read_correction(*correction, tensor);
   }
 
   void read_protected(const Json& entry, QuantizedTensor& tensor) const {
@@ -210,15 +204,15 @@ class ArtifactReader {
     tensor.correction.right_group = static_cast<std::int64_t>(right);
   }
 
-  // Returns the tensors' streams in order. Throws unless the sizes match the tensors and fill the file.
+  // Returns the tensors' streams in order. Throws unless the sizes match the tensors.
   std::vector<ArtifactStream> read_streams(const Json& list, const Artifact& artifact) const {
     std::vector<ArtifactStream> streams;
-    std::uint64_t raw_total = 0, numbers = 0, total = position_;
+    std::uint64_t raw_total = 0, numbers = 0;
     for (const StreamKind& kind : stream_kinds(code_streams_)) {
       const std::uint64_t elements = elements_of(artifact, kind);
       if (elements == 0) continue;
       if (streams.size() == list.size()) throw bad("lacks the part '{}' that its tensors need", kind.content);
-      const Json& entry = entry_of(list[streams.size()]);
+      const Json& entry = list[streams.size()];
       if (string_of(entry, "content") != kind.content) {
         throw bad("has a part '{}' where its tensors need '{}'", string_of(entry, "content"), kind.content);
       }
@@ -243,21 +237,16 @@ class ArtifactReader {
       numbers += elements;
       if (numbers > always_allowed_numbers && numbers / most_numbers_per_byte > bytes_.size())
         throw bad("would take {} bytes decompressed, more than {} bytes can hold", raw_total, bytes_.size());
-      if (stream.bytes > bytes_.size() - total) throw bad("is truncated in its part '{}'", kind.content);
-      total += stream.bytes;
       streams.push_back(std::move(stream));
     }
     if (streams.size() != list.size()) throw bad("has parts that belong to no tensor");
-    if (total != bytes_.size()) throw bad("has {} bytes after its last part", bytes_.size() - total);
     return streams;
   }
 
-  std::uint64_t elements_of(const Artifact& artifact, const StreamKind& kind) const {
+  // Without overflow: a manifest has fewer than 2^17 tensors, of at most 2^41 numbers each.
+  static std::uint64_t elements_of(const Artifact& artifact, const StreamKind& kind) {
     std::uint64_t elements = 0;
-    for (const QuantizedTensor& tensor : artifact.tensors) {
-      elements += stream_elements(tensor, kind);
-      if (elements > most_elements) throw bad("has more elements than any artifact can have");
-    }
+    for (const QuantizedTensor& tensor : artifact.tensors) elements += stream_elements(tensor, kind);
     return elements;
   }
 
@@ -318,9 +307,8 @@ class ArtifactReader {
 
 }  // namespace
 
-Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit,
-                        const DeclaredArtifact& declared) {
-  return ArtifactReader(bytes, origin, raw_limit).read(declared);
+Artifact parse_artifact(std::string_view bytes, const std::string& origin, std::uint64_t raw_limit) {
+  return ArtifactReader(bytes, origin, raw_limit).read();
 }
 
 }  // namespace mulligan

@@ -14,6 +14,7 @@
 #include "framework/core/file.h"
 #include "framework/core/mapped_file.h"
 #include "framework/core/sha256.h"
+#include "framework/data/text_overlap.h"
 #include "framework/model/elements/stages.h"
 #include "framework/plugin/quantizer.h"
 #include "framework/plugin/ttt.h"
@@ -83,7 +84,7 @@ std::string packed_own_files(const ScoringCode& scoring) {
   std::vector<std::pair<std::string, std::string>> contents;
   for (const fs::path& file : scoring.own_files)
     contents.emplace_back(file.filename().string(), read_file(file));
-  return compress_once(tar_archive(std::move(contents)), packed_code_folder());
+  return compress_once(tar_archive(std::move(contents)));
 }
 
 namespace {
@@ -123,7 +124,8 @@ CodeSize count_code(const LoadedConfig& loaded, PluginHost& host, const Quantize
   }
 }
 
-LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code) {
+LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code,
+                         const std::optional<TextOverlap>& overlap) {
   LedgerEntry entry;
   entry.stage = LedgerStage::quantize;
   entry.seconds = {{"quantize_setup", made.setup_seconds},
@@ -131,7 +133,7 @@ LedgerEntry ledger_entry(const MadeArtifact& made, const CodeSize& code) {
                    {"quantise", made.quantize_seconds},
                    {"compress", made.compress_seconds}};
   entry.bytes = {{"artifact", made.sizes.total_bytes}};
-  entry.overlap = made.overlap;
+  entry.overlap = overlap;
   if (code.bytes) entry.bytes.emplace_back("code_source", *code.bytes);
   return entry;
 }
@@ -333,10 +335,9 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   log.print("quantising '{}' with {} on {}", weights.string(), quantizer.plugin().name(),
             backend.info().description);
   MadeArtifact made = make_artifact(loaded, {model, quantizer, evaluation, origin.data, &log});
-  made.overlap = overlap;
   write_file_atomically(options.output, made.bytes);
-  const std::vector<double> predicted = predict_sizes(artifact_parts(config.model), quantize);
-  log.result(format_sizes(made.artifact, made.sizes, predicted, code, config.ledger.artifact_bytes));
+  log.result(
+      format_sizes(artifact_parts(config.model), quantize, made.sizes, code, config.ledger.artifact_bytes));
   log.print("calibration {:.1f} s (training time), quantisation {:.1f} s, compression {:.1f} s",
             made.calibrate_seconds, made.quantize_seconds, made.compress_seconds);
   log.result(fmt::format("artifact '{}', sha256 {}", options.output.string(), sha256_hex(made.bytes)));
@@ -347,7 +348,7 @@ MadeArtifact quantize_weights(LoadedConfig& loaded, PluginHost& host, const fs::
   }
   // An artifact that is put elsewhere is not the run's. A finished run without a ledger is not booked.
   const bool booked = in_run && (fs::exists(RunFiles{run}.ledger()) || fs::exists(RunFiles{run}.result()));
-  close_entry(ledger_entry(made, code), booked ? run : fs::path(), config.ledger, log);
+  close_entry(ledger_entry(made, code, overlap), booked ? run : fs::path(), config.ledger, log);
   return made;
 }
 
@@ -375,17 +376,16 @@ PredictedBytes predict_bytes(LoadedConfig& loaded, PluginHost& host, const fs::p
 OpenedArtifact open_artifact(const fs::path& path, const std::vector<std::string>& overrides,
                              const std::vector<SettingsFrom>& more) {
   OpenedArtifact opened;
-  // Before the weights are unpacked: what is declared must be the model of the configuration.
-  opened.artifact = read_artifact(path, [&](const Artifact& declared) {
-    try {
-      parse_saved_config(declared.configuration, path.string());
-    } catch (const Error& error) {
-      throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
-                       path.string(), error.what());
-    }
-    opened.loaded = parse_saved_config(declared.configuration, path.string(), overrides, more);
-    require_model(declared, opened.loaded.config.model, path.string());
-  });
+  opened.artifact = read_artifact(path);
+  const std::string& configuration = opened.artifact.configuration;
+  try {
+    parse_saved_config(configuration, path.string());
+  } catch (const Error& error) {
+    throw data_error("the artifact '{}' carries a configuration that this program cannot use: {}",
+                     path.string(), error.what());
+  }
+  opened.loaded = parse_saved_config(configuration, path.string(), overrides, more);
+  require_model(opened.artifact, opened.loaded.config.model, path.string());
   opened.origin = path.string();
   opened.origin.kind = WeightOrigin::Kind::artifact;
   opened.origin.data = opened.artifact.data;

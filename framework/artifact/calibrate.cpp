@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
-#include <utility>
 
 #include "framework/graph/passes.h"
 #include "framework/model/forward.h"
@@ -22,12 +21,11 @@ std::string moment_name(const TapPoint& point) {
 // Adds X^T X of what each site's linear layer reads to the point's moments.
 class MomentTaps : public Taps {
  public:
-  MomentTaps(std::vector<TapPoint> points, std::map<TapPoint, std::int64_t>& executions)
-      : points_(std::move(points)), executions_(executions) {}
+  explicit MomentTaps(std::map<TapPoint, std::int64_t>& executions) : executions_(executions) {}
 
   Value at(Tape& tape, const TapSite& site) override {
     const TapPoint point{site.kind, site.layer};
-    if (std::ranges::find(points_, point) == points_.end()) return site.output;
+    if (!executions_.contains(point)) return site.output;
     ++executions_[point];
     Graph& graph = tape.graph();
     const TensorType& type = graph.type(site.layer_input);
@@ -42,16 +40,16 @@ class MomentTaps : public Taps {
   bool changes(const Graph&, const TapSite&, const TensorType&) const override { return false; }
 
  private:
-  std::vector<TapPoint> points_;
   std::map<TapPoint, std::int64_t>& executions_;
 };
 
-std::vector<TapPoint> tap_points(const ModelConfig& model) {
-  std::vector<TapPoint> points;
+// All points where a linear layer reads, not yet executed.
+std::map<TapPoint, std::int64_t> tap_points(const ModelConfig& model) {
+  std::map<TapPoint, std::int64_t> executions;
   for (const ArtifactPart& part : artifact_parts(model)) {
-    if (part.input && std::ranges::find(points, *part.input) == points.end()) points.push_back(*part.input);
+    if (part.input) executions[*part.input] = 0;
   }
-  return points;
+  return executions;
 }
 
 }  // namespace
@@ -60,12 +58,12 @@ Calibrator::Calibrator(TensorStore& store, const ModelConfig& model,
                        const std::vector<ParameterLayout>& layouts, const CalibrationShape& shape)
     : store_(store),
       shape_(shape),
-      points_(tap_points(model)),
+      executions_(tap_points(model)),
       program_(store.backend(), build(model, layouts), "calibrate"),
-      arena_(std::in_place, store.backend()),
+      arena_(store.backend()),
       inputs_(prefix, rows_per_pass() * shape.row_tokens) {
   store_.create_externals(program_.graph());
-  arena_->bind({&program_}, store_);
+  arena_.bind({&program_}, store_);
   inputs_.upload_rope(store_, model, shape_.row_tokens);
   for (std::int64_t row = 0; row <= rows_per_pass(); ++row) {
     boundaries_.push_back(static_cast<std::int32_t>(row * shape_.row_tokens));
@@ -85,7 +83,7 @@ Graph Calibrator::build(const ModelConfig& model, const std::vector<ParameterLay
   Tape tape(graph, false, FusedKernels(store_.backend()));
   const PackedInputs inputs =
       declare_packed_inputs(graph, prefix, model, rows_per_pass() * shape_.row_tokens, shape_.row_tokens);
-  MomentTaps taps(points_, executions_);
+  MomentTaps taps(executions_);
   ForwardOptions forward;
   forward.layer_order = scored_order(model);
   forward.row_length = shape_.row_tokens;
@@ -131,7 +129,7 @@ InputMoments Calibrator::moments(const TapPoint& point) const {
 }
 
 void Calibrator::reset() {
-  for (const TapPoint& point : points_) store_.zero(moment_name(point));
+  for (const auto& [point, count] : executions_) store_.zero(moment_name(point));
   batches_ = 0;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,9 +50,6 @@ class Calibrator {
   // One batch: batch_rows * row_tokens tokens, row after row.
   void add(std::span<const std::int32_t> tokens);
 
-  // Frees the working memory after the last batch, which must have ended.
-  void finish() { arena_.reset(); }
-
   // Waits for the backend. Throws std::logic_error before the first batch.
   InputMoments moments(const TapPoint& point) const;
 
@@ -64,10 +60,9 @@ class Calibrator {
 
   TensorStore& store_;
   CalibrationShape shape_;
-  std::vector<TapPoint> points_;
-  std::map<TapPoint, std::int64_t> executions_;  // of a point in one forward pass
+  std::map<TapPoint, std::int64_t> executions_;  // of each point in one forward pass
   Program program_;
-  std::optional<SharedArena> arena_;  // until finish()
+  SharedArena arena_;
   PackedInputWriter inputs_;
   std::vector<std::int32_t> boundaries_;
   std::int64_t batches_ = 0;

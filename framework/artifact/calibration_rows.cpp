@@ -52,26 +52,23 @@ std::int64_t CalibrationRows::draw() {
 }
 
 void CalibrationRows::next(std::span<std::int32_t> rows) {
-  const auto length = static_cast<std::size_t>(row_tokens_);
-  for (std::size_t begin = 0; begin < rows.size(); begin += length)
-    copy_row(draw(), rows.subspan(begin, length));
-}
-
-void CalibrationRows::copy_row(std::int64_t row, std::span<std::int32_t> out) const {
-  std::size_t index = 0;
-  while (row >= sources_[index].rows) row -= sources_[index++].rows;
-  const Source& source = sources_[index];
-  const std::int64_t first = source.phase + row * row_tokens_;
-  std::vector<std::uint16_t> tokens(out.size());
-  source.shard.read(first, tokens);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (tokens[i] >= vocabulary_) {
-      throw data_error(
-          "shard '{}' has token {} at position {}, outside of the vocabulary of {}; it was made with "
-          "another tokenizer",
-          source.shard.path().string(), tokens[i], first + static_cast<std::int64_t>(i), vocabulary_);
+  std::vector<std::uint16_t> tokens(static_cast<std::size_t>(row_tokens_));
+  for (std::size_t begin = 0; begin < rows.size(); begin += tokens.size()) {
+    std::int64_t row = draw();
+    std::size_t index = 0;
+    while (row >= sources_[index].rows) row -= sources_[index++].rows;
+    const Source& source = sources_[index];
+    const std::int64_t first = source.phase + row * row_tokens_;
+    source.shard.read(first, tokens);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i] >= vocabulary_) {
+        throw data_error(
+            "shard '{}' has token {} at position {}, outside of the vocabulary of {}; it was made with "
+            "another tokenizer",
+            source.shard.path().string(), tokens[i], first + static_cast<std::int64_t>(i), vocabulary_);
+      }
+      rows[begin + i] = tokens[i];
     }
-    out[i] = tokens[i];
   }
 }
 

@@ -37,7 +37,6 @@ class CalibrationRows {
     std::int64_t rows = 0;
   };
   std::int64_t draw();
-  void copy_row(std::int64_t row, std::span<std::int32_t> out) const;
 
   std::int64_t row_tokens_, vocabulary_;
   std::uint64_t seed_;

@@ -27,13 +27,8 @@ void remove_oldest(const fs::path& folder) {
 
 }  // namespace
 
-fs::path packed_code_folder() {
-  return cache_folder("packed_code");
-}
-
-std::string kept_bytes(const std::string& key, const fs::path& folder,
-                       const std::function<std::string()>& make) {
-  const fs::path file = folder / key;
+std::string kept_bytes(const std::string& key, const std::function<std::string()>& make) {
+  const fs::path folder = cache_folder("packed_code"), file = folder / key;
   try {
     if (std::error_code unknown; !folder.empty() && fs::is_regular_file(file, unknown)) {
       const std::string kept = read_file(file, kLargestDescription);
@@ -54,8 +49,8 @@ std::string kept_bytes(const std::string& key, const fs::path& folder,
   return made;
 }
 
-std::string compress_once(std::string_view contents, const fs::path& folder) {
-  return kept_bytes("brotli_" + sha256_hex(contents), folder,
+std::string compress_once(std::string_view contents) {
+  return kept_bytes("brotli_" + sha256_hex(contents),
                     [&] { return compress(Compression::brotli, contents); });
 }
 
@@ -65,19 +60,12 @@ constexpr std::size_t tar_block = 512;
 
 // One ustar header: name, mode 0644, size; owner and time are zero.
 std::string tar_header(const std::string& name, std::size_t size) {
-  std::string base = name, prefix;
-  if (base.size() > 100) {
-    const std::size_t slash = base.rfind('/', 155);
-    data_error_if(slash == std::string::npos || base.size() - slash - 1 > 100,
-                  "the path '{}' is too long for a tar archive; shorten it", name);
-    prefix = base.substr(0, slash);
-    base = base.substr(slash + 1);
-  }
+  data_error_if(name.size() > 100, "the path '{}' is too long for a tar archive; shorten it", name);
   std::string header(tar_block, '\0');
   const auto put = [&](std::size_t offset, const std::string& text) {
     header.replace(offset, text.size(), text);
   };
-  put(0, base);
+  put(0, name);
   put(100, "0000644");
   put(108, "0000000");
   put(116, "0000000");
@@ -87,7 +75,6 @@ std::string tar_header(const std::string& name, std::size_t size) {
   put(156, "0");
   put(257, "ustar");
   put(263, "00");
-  put(345, prefix);
   unsigned sum = 0;
   for (const char c : header) sum += static_cast<unsigned char>(c);
   put(148, fmt::format("{:06o}", sum));

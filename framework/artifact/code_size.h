@@ -13,20 +13,15 @@ namespace mulligan {
 // Compressing the code at the strongest setting takes many seconds, and it is the same code for every run of a sweep: what came out is
 // kept from one command to the next.
 
-// Where users' caches live: $XDG_CACHE_HOME/mulligan/packed_code, else ~/.cache/mulligan/packed_code;
-// empty without either.
-std::filesystem::path packed_code_folder();
-
-// What `folder` keeps under `key`, if it is undamaged, else what `make` returns, which is then kept behind its sha256. The
-// newest 64 are kept. With an empty `folder`, or one that cannot be written, nothing is kept.
-std::string kept_bytes(const std::string& key, const std::filesystem::path& folder,
-                       const std::function<std::string()>& make);
+// What cache_folder("packed_code") keeps under `key`, if it is undamaged, else what `make` returns, which is then kept after its
+// sha256. The newest 64 are kept. Without such a folder, or if it cannot be written, nothing is kept.
+std::string kept_bytes(const std::string& key, const std::function<std::string()>& make);
 
 // `contents` by Brotli. Throws as compress() does.
-std::string compress_once(std::string_view contents, const std::filesystem::path& folder);
+std::string compress_once(std::string_view contents);
 
 // Files as one archive in the format of tar (ustar), by path, without times or owners: equal files give
-// equal bytes. Throws data_error for a name that ustar cannot hold.
+// equal bytes. Throws data_error for a name of more than 100 bytes.
 std::string tar_archive(std::vector<std::pair<std::string, std::string>> contents);
 
 // Throws data_error when `root` holds no framework folder.

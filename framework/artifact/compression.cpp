@@ -80,26 +80,15 @@ std::string decompress_brotli_within(std::string_view compressed, std::uint64_t 
 }
 
 std::string decompress_zlib(std::string_view compressed, std::uint64_t raw_bytes) {
-  z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
-  const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
-  std::string bytes;
-  stream.next_in = const_cast<Bytef*>(unsigned_bytes(compressed));
-  stream.avail_in = static_cast<uInt>(compressed.size());
-  for (int result = Z_OK; result != Z_STREAM_END;) {
-    constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
-    const std::size_t used = bytes.size(), room = std::min(raw_bytes - used, part_bytes);
-    bytes.resize(used + room);
-    stream.next_out = unsigned_bytes(bytes) + used;
-    stream.avail_out = static_cast<uInt>(room);
-    result = inflate(&stream, Z_NO_FLUSH);
-    bytes.resize(used + room - stream.avail_out);
-    if (result == Z_STREAM_END || bytes.size() > used) continue;
-    if (result != Z_OK && result != Z_BUF_ERROR) throw std::runtime_error("is corrupt");
-    if (stream.avail_in > 0) throw too_much(raw_bytes);
-    throw std::runtime_error("is truncated");
-  }
-  if (stream.avail_in > 0) throw std::runtime_error(fmt::format("has {} bytes too many", stream.avail_in));
+  std::string bytes(raw_bytes, '\0');
+  uLong size = raw_bytes, used = compressed.size();
+  const int result = uncompress2(unsigned_bytes(bytes), &size, unsigned_bytes(compressed), &used);
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  if (result == Z_BUF_ERROR) throw too_much(raw_bytes);
+  if (result != Z_OK) throw std::runtime_error(used == compressed.size() ? "is truncated" : "is corrupt");
+  if (used < compressed.size())
+    throw std::runtime_error(fmt::format("has {} bytes too many", compressed.size() - used));
+  bytes.resize(size);
   return bytes;
 }
 

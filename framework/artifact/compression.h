@@ -13,8 +13,7 @@ namespace mulligan {
 // Depends on the bytes and the library's version only. Throws run_error when the library fails.
 std::string compress(Compression compression, std::string_view bytes);
 
-// The bytes that were compressed. `raw_bytes` is their number as the file declares it: memory is taken as
-// output comes, so a false declaration costs no more than the output there is. Throws std::runtime_error
+// The bytes that were compressed. `raw_bytes` is their number as the file declares it. Throws std::runtime_error
 // with a reason ("is corrupt", "holds more than the 12 bytes declared") that reads on from the name of
 // what was read.
 std::string decompress(Compression compression, std::string_view compressed, std::uint64_t raw_bytes);

@@ -50,7 +50,6 @@ class FieldList {
   void operator()(T&... values) {
     (field(values), ...);
   }
-  bool ended() const { return at_ == list_.size(); }
   std::string text() const { return list_.dump(); }
 
  private:
@@ -61,7 +60,6 @@ class FieldList {
     } else if (reads_) {
       const nlohmann::json& held = list_.at(at_++);
       if (std::is_floating_point_v<T> || !held.is_number_float()) held.get_to(value);
-      require_same(value, held);
     } else {
       list_.push_back(value);
     }
@@ -81,11 +79,6 @@ class FieldList {
     if (held.is_number_float()) value = ConfigValue(held.get<double>());
     if (held.is_string()) value = ConfigValue(held.get<std::string>());
     if (held.is_array()) value = ConfigValue(held.get<ConfigValue::Reals>());
-    value.visit([&](const auto& read) { require_same(read, held); });
-  }
-  // A number of another type is cut without an error.
-  static void require_same(const auto& value, const nlohmann::json& held) {
-    if (nlohmann::json(value) != held) throw std::out_of_range("another value");
   }
 
   nlohmann::json list_ = nlohmann::json::array();
@@ -107,7 +100,8 @@ EvaluationSettings read_evaluation_settings(std::string_view text) {
   try {
     FieldList fields(parse_json(text));
     for_each_field(settings, fields);
-    if (!fields.ended()) throw std::out_of_range("further fields");
+    // Numbers of another type were cut, and further fields were not read.
+    if (write_evaluation_settings(settings) != text) throw std::invalid_argument("other fields");
   } catch (const std::exception&) {
     throw data_error("the artifact's settings of its evaluation are damaged; make it again");
   }

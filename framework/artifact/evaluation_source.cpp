@@ -12,6 +12,7 @@
 #include "framework/artifact/code_size.h"
 #include "framework/artifact/compression.h"
 #include "framework/artifact/reachable_source.h"
+#include "framework/artifact/source_tokens.h"
 #include "framework/artifact/text_packer.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -24,16 +25,6 @@ namespace fs = std::filesystem;
 // Folders in which each folder is a plugin.
 constexpr const char* plugin_folders[] = {"plugins/backends",   "plugins/losses", "plugins/schedules",
                                           "plugins/transforms", "optimizers",     "ttt"};
-
-// The folder of a plugin, relative to `root`.
-fs::path plugin_folder(const fs::path& root, const std::string& plugin) {
-  for (const char* place : plugin_folders) {
-    if (!plugin.empty() && fs::is_directory(root / place / plugin)) return fs::path(place) / plugin;
-  }
-  throw data_error(
-      "'{}' is not a plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
-      root.string());
-}
 
 // The lines of sources.txt by their heading, which names the parts that they are of; "": of every evaluation.
 std::map<std::string, std::vector<fs::path>> listed_sources(const fs::path& root) {
@@ -53,38 +44,29 @@ std::map<std::string, std::vector<fs::path>> listed_sources(const fs::path& root
 
 // The compiled files of a plugin that sources.txt does not have, without its tests.
 std::vector<fs::path> whole_plugin(const fs::path& root, const std::string& plugin) {
+  const auto place = std::ranges::find_if(plugin_folders, [&](const char* folder) {
+    return !plugin.empty() && fs::is_directory(root / folder / plugin);
+  });
+  data_error_if(
+      place == std::end(plugin_folders),
+      "'{}' is not a plugin of the source tree '{}', so the code of an evaluation cannot be counted", plugin,
+      root.string());
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(root / plugin_folder(root, plugin))) {
+  for (const auto& entry : fs::recursive_directory_iterator(root / *place / plugin)) {
     const bool test = entry.path().stem().string().ends_with("_test");
     if (entry.path().extension() == ".cpp" && !test) files.push_back(entry.path().lexically_relative(root));
   }
   return files;
 }
 
-// The file that `file` includes as `name`; "": none of the tree, so a library's. NAME.inc is made by the build of NAME. A header of
-// launch/evaluator/include takes the place of that of include.
-fs::path included_file(const fs::path& root, const fs::path& file, const std::string& name) {
-  const fs::path folders[] = {file.parent_path(), "launch/evaluator/include", "", "include", "kernels"};
-  for (const fs::path& folder : folders) {
-    for (const std::string& candidate :
-         {name, name.ends_with(".inc") ? name.substr(0, name.size() - 4) : name}) {
-      const fs::path path = (folder / candidate).lexically_normal();
-      if (fs::is_regular_file(root / path)) return path;
-    }
-  }
-  return {};
-}
-
 std::vector<fs::path> includes_of(const fs::path& root, const fs::path& file) {
   std::vector<fs::path> found;
   std::istringstream lines(read_file(root / file));
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t word = line.find_first_not_of(" \t");
-    if (word == line.npos || !line.substr(word).starts_with("#include")) continue;
-    const std::size_t begin = line.find_first_of("<\"", word), end = line.find_first_of(">\"", begin + 1);
-    if (begin == line.npos || end == line.npos) continue;  // a macro
-    const fs::path included = included_file(root, file, line.substr(begin + 1, end - begin - 1));
-    if (!included.empty()) found.push_back(included);
+    const std::string included =
+        source_text::included_file(file.generic_string(), line,
+                                   [&](const std::string& path) { return fs::is_regular_file(root / path); });
+    if (!included.empty()) found.emplace_back(included);
   }
   return found;
 }
@@ -169,8 +151,7 @@ std::vector<std::pair<std::string, std::string>> archived_files(std::string_view
 EvaluationPackage packed_evaluation(const fs::path& root, const EvaluationSource& source) {
   const std::string archive = evaluation_archive(root, source);
   EvaluationPackage package;
-  package.files =
-      kept_bytes("text_6_" + sha256_hex(archive), packed_code_folder(), [&] { return pack_text(archive); });
+  package.files = kept_bytes("text_6_" + sha256_hex(archive), [&] { return pack_text(archive); });
   std::string program = without_comments(read_file(root / "framework/artifact/text_coder.h"));
   program.erase(0, program.find('\n') + 1);  // #pragma once
   std::istringstream lines(without_comments(read_file(root / "launch/evaluator/unpack.cpp")));

@@ -36,7 +36,7 @@ struct EvaluationPackage {
   std::uint64_t bytes() const { return files.size() + unpacker.size(); }
 };
 
-// Packing takes many seconds, so the last packages are kept in packed_code_folder(); `mulligan record --verify` unpacks
+// Packing takes many seconds, so the last packages are kept (kept_bytes); `mulligan record --verify` unpacks
 // what is submitted.
 EvaluationPackage packed_evaluation(const std::filesystem::path& root, const EvaluationSource& source);
 

@@ -38,7 +38,6 @@ std::unique_ptr<Calibrator> calibrate(const RunConfig& config, const ArtifactSou
     progress.advance();
   }
   store.backend().synchronize();
-  calibrator->finish();
   made.calibrate_seconds = lap();
   return calibrator;
 }

@@ -2,12 +2,10 @@
 // command goes through.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "framework/artifact/artifact_file.h"
 #include "framework/config/run_config.h"
-#include "framework/data/text_overlap.h"
 #include "framework/run/ledger.h"
 #include "framework/run/loaded_model.h"
 
@@ -35,7 +33,6 @@ struct MadeArtifact {
   double calibrate_seconds = 0;
   double quantize_seconds = 0;
   double compress_seconds = 0;
-  std::optional<TextOverlap> overlap{};  // of what calibration read; absent where none was measured
 };
 
 // Reads the training shards and the tokenizer file that `loaded` names. Precondition: loaded.config.quantize

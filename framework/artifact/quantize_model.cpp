@@ -131,73 +131,54 @@ std::vector<std::uint16_t> stored_scales(const std::string& name, std::span<cons
   return stored;
 }
 
-// What a plugin chooses for the tensors of a list. Its calls cannot throw, so the first mistake waits for all().
-template <typename Choice>
-class Choices {
- public:
-  explicit Choices(std::span<const mlg_quantize_tensor> tensors)
-      : tensors_(tensors), by_tensor_(tensors.size()) {}
-
-  // Calls take(the tensor's choice, its shape).
-  template <typename Take>
-  void add(std::int64_t tensor, Take&& take) {
-    try {
-      if (tensor < 0 || tensor >= std::ssize(tensors_))
-        throw mistake("chose tensor {} of {}", tensor, tensors_.size());
-      take(by_tensor_[static_cast<std::size_t>(tensor)], tensors_[static_cast<std::size_t>(tensor)]);
-    } catch (...) {
-      if (!failure_) failure_ = std::current_exception();
-    }
-  }
-  std::vector<Choice> all() {
-    if (failure_) std::rethrow_exception(failure_);
-    return std::move(by_tensor_);
-  }
-
- private:
-  std::span<const mlg_quantize_tensor> tensors_;
-  std::vector<Choice> by_tensor_;
-  std::exception_ptr failure_;
-};
-
-using Columns = Choices<ProtectedColumns>;
-using Corrections = Choices<LowRankCorrection>;
-
-void add_group(void* context, std::int64_t tensor, std::int64_t start) {
-  static_cast<Columns*>(context)->add(
-      tensor, [&](ProtectedColumns& chosen, const auto&) { chosen.starts.push_back(start); });
+void require_tensor(std::int64_t tensor, std::size_t tensors) {
+  if (tensor < 0 || tensor >= static_cast<std::int64_t>(tensors))
+    throw mistake("chose tensor {} of {}", tensor, tensors);
 }
 
-void add_correction(void* context, std::int64_t tensor, const mlg_low_rank* given) {
-  static_cast<Corrections*>(context)->add(tensor, [&](LowRankCorrection& chosen, const auto& shape) {
-    if (chosen.rank > 0) throw mistake("corrected '{}' twice", shape.name);
-    if (given->rank < 1 || given->rank > std::min(shape.rows, shape.columns) || given->left_group < 1 ||
-        given->right_group < 1) {
-      throw mistake("corrected '{}' with rank {}, groups of {} and {}", shape.name, given->rank,
-                    given->left_group, given->right_group);
-    }
-    const std::int64_t left = shape.rows * given->rank, right = given->rank * shape.columns;
-    const auto scales = [&](const float* first, std::int64_t codes, std::int64_t group) {
-      return stored_scales(shape.name, {first, first + group_count(codes, group)});
-    };
-    chosen = {given->rank,
-              given->left_group,
-              given->right_group,
-              {given->left, given->left + left},
-              {given->right, given->right + right},
-              scales(given->left_scales, left, given->left_group),
-              scales(given->right_scales, right, given->right_group)};
-  });
+using Groups = std::vector<std::pair<std::int64_t, std::int64_t>>;  // tensor and first column
+
+void add_group(void* context, std::int64_t tensor, std::int64_t start) {
+  static_cast<Groups*>(context)->emplace_back(tensor, start);
+}
+
+// Throws for a correction that its tensor cannot have.
+void take_correction(std::span<const mlg_quantize_tensor> tensors, std::int64_t tensor,
+                     const mlg_low_rank& given, std::vector<LowRankCorrection>& by_tensor) {
+  require_tensor(tensor, tensors.size());
+  const mlg_quantize_tensor& shape = tensors[static_cast<std::size_t>(tensor)];
+  LowRankCorrection& chosen = by_tensor[static_cast<std::size_t>(tensor)];
+  if (chosen.rank > 0) throw mistake("corrected '{}' twice", shape.name);
+  if (given.rank < 1 || given.rank > std::min(shape.rows, shape.columns) || given.left_group < 1 ||
+      given.right_group < 1) {
+    throw mistake("corrected '{}' with rank {}, groups of {} and {}", shape.name, given.rank,
+                  given.left_group, given.right_group);
+  }
+  const std::int64_t left = shape.rows * given.rank, right = given.rank * shape.columns;
+  const auto scales = [&](const float* first, std::int64_t codes, std::int64_t group) {
+    return stored_scales(shape.name, {first, first + group_count(codes, group)});
+  };
+  chosen = {given.rank,
+            given.left_group,
+            given.right_group,
+            {given.left, given.left + left},
+            {given.right, given.right + right},
+            scales(given.left_scales, left, given.left_group),
+            scales(given.right_scales, right, given.right_group)};
 }
 
 }  // namespace
 
 std::vector<ProtectedColumns> chosen_columns(const Quantizer& quantizer,
                                              std::span<const mlg_quantize_tensor> tensors) {
-  Columns columns(tensors);
-  mlg_quantize_choices choices{&columns, add_group, nullptr, 0, 0};
+  Groups groups;
+  mlg_quantize_choices choices{&groups, add_group, nullptr, 0, 0};
   quantizer.protect(tensors, choices);
-  std::vector<ProtectedColumns> by_tensor = columns.all();
+  std::vector<ProtectedColumns> by_tensor(tensors.size());
+  for (const auto& [tensor, start] : groups) {
+    require_tensor(tensor, tensors.size());
+    by_tensor[static_cast<std::size_t>(tensor)].starts.push_back(start);
+  }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     ProtectedColumns& chosen = by_tensor[i];
     if (chosen.starts.empty()) continue;
@@ -349,10 +330,21 @@ class ModelQuantization {
       read_back.push_back(dequantize(tensors[i]));
       tensor.read_back = read_back.back().data();
     });
-    Corrections corrections(integer_);
-    mlg_quantize_choices choices{&corrections, nullptr, add_correction, 0, 0};
+    std::vector<LowRankCorrection> chosen(integer_.size());
+    std::exception_ptr mistaken;  // the plugin's call cannot throw
+    auto take = [&](std::int64_t tensor, const mlg_low_rank* given) {
+      try {
+        if (!mistaken) take_correction(integer_, tensor, *given, chosen);
+      } catch (...) {
+        mistaken = std::current_exception();
+      }
+    };
+    const auto call = [](void* context, std::int64_t tensor, const mlg_low_rank* given) {
+      (*static_cast<decltype(take)*>(context))(tensor, given);
+    };
+    mlg_quantize_choices choices{&take, nullptr, call, 0, 0};
     sources_.quantizer->correct(integer_, choices);
-    std::vector<LowRankCorrection> chosen = corrections.all();
+    if (mistaken) std::rethrow_exception(mistaken);
     auto next = chosen.begin();
     for_integer_parts(
         [&](std::size_t i, mlg_quantize_tensor&) { tensors[i].correction = std::move(*next++); });

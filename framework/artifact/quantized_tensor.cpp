@@ -83,8 +83,7 @@ std::int64_t QuantizedTensor::elements() const {
 }
 
 std::vector<float> dequantize(const QuantizedTensor& tensor) {
-  if (tensor.format == TensorFormat::integer || tensor.format == TensorFormat::int8_row)
-    return of_codes(tensor);
+  if (tensor.bits > 0) return of_codes(tensor);
   const auto count = static_cast<std::size_t>(tensor.elements());
   std::vector<float> weights(count);
   for (std::size_t i = 0; i < count; ++i) {

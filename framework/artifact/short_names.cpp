@@ -188,18 +188,8 @@ class Includes {
   }
 
  private:
-  // The file of the tree that the line includes; empty: none.
   std::string target(const std::string& file, const Token& token) const {
-    if (!token.text.starts_with("#include")) return {};
-    const std::size_t begin = token.text.find_first_of("<\"") + 1, end = token.text.find_last_of(">\"");
-    if (begin == 0 || end < begin) return {};
-    const std::string name = token.text.substr(begin, end - begin);
-    for (const std::string& folder : {token.text[begin - 1] == '"' ? file.substr(0, file.rfind('/') + 1) : "",
-                                      std::string("launch/evaluator/include/"), std::string(),
-                                      std::string("include/"), std::string("kernels/")}) {
-      if (names_.contains(folder + name)) return folder + name;
-    }
-    return {};
+    return included_file(file, token.text, [&](const std::string& path) { return names_.contains(path); });
   }
 
   bool reaches(const std::string& from, const std::string& to) const {

@@ -73,12 +73,27 @@ std::string rounded(double bytes) {
   return grouped(std::llrint(bytes));
 }
 
-std::string shape_text(std::span<const std::int64_t> shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
 std::string format_text(TensorFormat format, std::int64_t bits) {
   return format == TensorFormat::integer ? fmt::format("int{}", bits) : std::string(word_of(format));
+}
+
+// A line for each tensor. `bytes`: of each, with their title.
+std::string tensor_table(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                         const char* title, std::span<const double> bytes) {
+  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
+  std::size_t names = 34;
+  for (const ArtifactPart& part : parts) names = std::max(names, part.name.size());
+  std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12}\n", "tensor", names, "shape", "format",
+                                 title, "bits/element");
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const TensorType& type = parts[i].type;
+    const auto shape = std::span(type.dims).first(static_cast<std::size_t>(type.rank));
+    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f}\n", parts[i].name, names,
+                        fmt::format("[{}]", fmt::join(shape, ", ")),
+                        format_text(table[i]->format, table[i]->bits), rounded(bytes[i]),
+                        bytes[i] * 8 / static_cast<double>(type.elements()));
+  }
+  return text;
 }
 
 // Total of the model and one way of counting the code, against the limit.
@@ -109,20 +124,9 @@ std::string totals(double model, const CodeSize& code, std::int64_t limit) {
 
 }  // namespace
 
-std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
-                         std::span<const double> predicted, const CodeSize& code, std::int64_t limit_bytes) {
-  std::size_t names = 34;
-  for (const QuantizedTensor& tensor : artifact.tensors) names = std::max(names, tensor.name.size());
-  std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12} {:>12}\n", "tensor", names, "shape",
-                                 "format", "bytes", "bits/element", "predicted");
-  for (std::size_t i = 0; i < artifact.tensors.size(); ++i) {
-    const QuantizedTensor& tensor = artifact.tensors[i];
-    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f} {:>12}\n", tensor.name, names,
-                        shape_text(tensor.shape), format_text(tensor.format, tensor.bits),
-                        rounded(sizes.tensors[i]),
-                        sizes.tensors[i] * 8 / static_cast<double>(tensor.elements()), rounded(predicted[i]));
-  }
-  text += "\n";
+std::string format_sizes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                         const ArtifactSizes& sizes, const CodeSize& code, std::int64_t limit_bytes) {
+  std::string text = tensor_table(parts, quantize, "bytes", sizes.tensors) + "\n";
   for (const ArtifactStream& stream : sizes.streams) {
     text += fmt::format("{:<34} {:<16} {:>22} of {}\n", "part " + stream.kind->content, stream.layout,
                         grouped(static_cast<std::int64_t>(stream.bytes)),
@@ -130,9 +134,6 @@ std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
   }
   text += fmt::format("{:<51} {:>22}\n\n", "header and manifest",
                       grouped(static_cast<std::int64_t>(sizes.overhead_bytes)));
-  const double sum = std::accumulate(predicted.begin(), predicted.end(), 0.0);
-  text += fmt::format("{:<44} {:>14}   {:+.1f} % of the real size\n", "predicted", rounded(sum),
-                      100 * (sum / static_cast<double>(sizes.total_bytes) - 1));
   return text + totals(static_cast<double>(sizes.total_bytes), code, limit_bytes);
 }
 
@@ -166,18 +167,7 @@ double predicted_model_bytes(std::span<const ArtifactPart> parts, const Quantize
 std::string format_prediction(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
                               double choice_bytes, const CodeSize& code, std::int64_t limit_bytes) {
   const std::vector<double> predicted = predict_sizes(parts, quantize);
-  const std::vector<const QuantizeTensorRow*> table = resolve_quantize_table(parts, quantize.tensors);
-  std::size_t names = 34;
-  for (const ArtifactPart& part : parts) names = std::max(names, part.name.size());
-  std::string text = fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12}\n", "tensor", names, "shape", "format",
-                                 "predicted", "bits/element");
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const TensorType& type = parts[i].type;
-    text += fmt::format("{:<{}} {:<16} {:<9} {:>12} {:>12.2f}\n", parts[i].name, names,
-                        shape_text(std::span(type.dims).first(static_cast<std::size_t>(type.rank))),
-                        format_text(table[i]->format, table[i]->bits), rounded(predicted[i]),
-                        predicted[i] * 8 / static_cast<double>(type.elements()));
-  }
+  std::string text = tensor_table(parts, quantize, "predicted", predicted);
   if (choice_bytes > 0)
     text +=
         fmt::format("{:<61} {:>12}\n", "protected columns and corrections, at most", rounded(choice_bytes));

@@ -37,10 +37,9 @@ struct CodeSize {
 };
 
 // One line per tensor: shape, format, bytes in the file, bits per element; then the streams, the file, the
-// code, and each total against `limit_bytes` (0: no limit). `predicted`: by
-// tensor.
-std::string format_sizes(const Artifact& artifact, const ArtifactSizes& sizes,
-                         std::span<const double> predicted, const CodeSize& code, std::int64_t limit_bytes);
+// code, and each total against `limit_bytes` (0: no limit).
+std::string format_sizes(std::span<const ArtifactPart> parts, const QuantizeConfig& quantize,
+                         const ArtifactSizes& sizes, const CodeSize& code, std::int64_t limit_bytes);
 
 // The sizes as JSON, quantize_result.json: digests, bytes by tensor, totals, limit. `weights_sha256` is of the tensors that
 // the artifact was made of ("": they do not say).

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -113,6 +114,24 @@ inline std::size_t group_end(const Tokens& tokens, std::size_t open) {
 // Whether a file's definitions are chosen and its names shortened.
 inline bool is_parsed(std::string_view name) {
   return name.ends_with(".cpp") || name.ends_with(".h") || name.ends_with(".hpp");
+}
+
+// The file, of those that `exists`, that a line #include of `file` names; empty: none, so a library's. NAME.inc is made by the
+// build of NAME. A header of launch/evaluator/include takes the place of that of include.
+template <typename Exists>
+std::string included_file(const std::string& file, std::string_view line, Exists&& exists) {
+  const std::size_t word = line.find_first_not_of(" \t");
+  if (word == line.npos || !line.substr(word).starts_with("#include")) return {};
+  const std::size_t begin = line.find_first_of("<\"", word) + 1, end = line.find_first_of(">\"", begin);
+  if (begin == 0 || end == line.npos) return {};  // a macro
+  const std::string name(line.substr(begin, end - begin));
+  const std::string own_folder = line[begin - 1] == '"' ? file.substr(0, file.rfind('/') + 1) : "";
+  for (const char* folder : {own_folder.c_str(), "launch/evaluator/include/", "", "include/", "kernels/"}) {
+    std::string path = std::filesystem::path(folder + name).lexically_normal().generic_string();
+    if (exists(path)) return path;
+    if (path.ends_with(".inc") && exists(path.erase(path.size() - 4))) return path;
+  }
+  return {};
 }
 
 }  // namespace mulligan::source_text

@@ -44,13 +44,6 @@ void require_synced(const fs::path& folder) {
     throw run_error("the folder '{}' cannot be synced: {}.", folder.string(), std::strerror(reason));
 }
 
-void make_empty_folder(const fs::path& path) {
-  std::error_code failed;
-  fs::remove_all(path, failed);
-  fs::create_directories(path, failed);
-  if (failed) throw run_error("the folder '{}' cannot be made: {}.", path.string(), failed.message());
-}
-
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) {
@@ -59,25 +52,16 @@ std::string checkpoint_name(std::int64_t step) {
 
 std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
   std::vector<CheckpointEntry> entries;
-  std::error_code failed;
-  const auto require_read = [&](const fs::path& path) {
-    const bool absent =
-        failed == std::errc::no_such_file_or_directory || failed == std::errc::not_a_directory;
-    if (!failed || absent) return;
+  try {
+    if (!fs::is_directory(directory)) return entries;
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+      const auto step = step_of(entry.path().filename().string());
+      if (step && entry.is_directory()) entries.push_back({*step, entry.path()});
+    }
+  } catch (const fs::filesystem_error& failed) {
     throw data_error("the folder of checkpoints '{}' cannot be read ({}: {}); correct that; nothing is lost.",
-                     directory.string(), path.string(), failed.message());
-  };
-  fs::directory_iterator entry(directory, failed);
-  require_read(directory);
-  for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    const auto step = step_of(entry->path().filename().string());
-    std::error_code unknown;
-    if (step && entry->is_directory(unknown)) entries.push_back({*step, entry->path()});
-    failed = unknown;
-    require_read(entry->path());
-    failed.clear();
+                     directory.string(), failed.path1().string(), failed.code().message());
   }
-  require_read(directory);
   std::ranges::sort(entries, {}, &CheckpointEntry::step);
   return entries;
 }
@@ -139,7 +123,10 @@ fs::path write_checkpoint(const fs::path& directory, CheckpointManifest manifest
                           const std::vector<StoredTensor>& tensors) {
   const std::string name = checkpoint_name(manifest.step);
   const TemporaryPath made(directory / (std::string(temporary_prefix) + name));  // goes unless it is renamed
-  make_empty_folder(made.path());
+  std::error_code failed;
+  fs::remove_all(made.path(), failed);
+  fs::create_directories(made.path(), failed);
+  if (failed) throw run_error("the folder '{}' cannot be made: {}.", made.path().string(), failed.message());
   const fs::path tensors_path = made.path() / checkpoint_tensors_file;
   write_safetensors(tensors_path, tensors,
                     {{"format", "mulligan checkpoint tensors"}, {"step", std::to_string(manifest.step)}});

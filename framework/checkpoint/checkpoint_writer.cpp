@@ -39,16 +39,6 @@ void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) co
   host->bytes.assign(bytes.begin(), bytes.end());
 }
 
-namespace {
-
-// Training has the CPUs first: hashing and writing take what it leaves.
-void yield_to_training() {
-  constexpr int niceness = 10;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);
-}
-
-}  // namespace
-
 StoredType stored_type(DType dtype) {
   constexpr std::pair<DType, StoredType> types[] = {
       {MLG_F32, StoredType::f32}, {MLG_BF16, StoredType::bf16}, {MLG_F16, StoredType::f16},
@@ -103,7 +93,9 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   try {
     writing_ = std::async(std::launch::async, [task] {
       sdk::install_alternate_stack();
-      yield_to_training();
+      // Training has the CPUs first: hashing and writing take what it leaves.
+      constexpr int niceness = 10;
+      setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);
       return (*task)();
     });
   } catch (const std::system_error&) {  // the system refuses a thread: training waits, and nothing is lost
@@ -123,29 +115,24 @@ std::optional<std::filesystem::path> CheckpointWriter::finish() {
 
 void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
                      const std::vector<StateTensor>& tensors) {
-  const std::string path = checkpoint.path.string();
+  const auto other_run = [&](const std::string& what) {
+    return data_error("the checkpoint '{}' {}; resume with the configuration of the saved run.",
+                      checkpoint.path.string(), what);
+  };
   for (const StoredTensor& tensor : checkpoint.tensors.tensors()) {
     if (std::ranges::find(tensors, tensor.name, &StateTensor::name) == tensors.end()) {
-      throw data_error(
-          "the checkpoint '{}' holds the tensor '{}', which the configured run does not have; resume with "
-          "the configuration of the saved run.",
-          path, tensor.name);
+      throw other_run(
+          fmt::format("holds the tensor '{}', which the configured run does not have", tensor.name));
     }
   }
   for (const StateTensor& wanted : tensors) {
     const StoredTensor* tensor = checkpoint.tensors.find(wanted.name);
-    if (!tensor) {
-      throw data_error(
-          "the checkpoint '{}' does not hold the tensor '{}' of the configured run; resume with the "
-          "configuration of the saved run.",
-          path, wanted.name);
-    }
+    if (!tensor)
+      throw other_run(fmt::format("does not hold the tensor '{}' of the configured run", wanted.name));
     const TensorType& type = wanted.type(store);
     if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
-      throw data_error(
-          "the checkpoint '{}' holds '{}' as {} [{}], but the configured run has {}; resume with the "
-          "configuration of the saved run.",
-          path, wanted.name, stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text());
+      throw other_run(fmt::format("holds '{}' as {} [{}], but the configured run has {}", wanted.name,
+                                  stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text()));
     }
   }
   for (const StateTensor& wanted : tensors) wanted.write(store, checkpoint.tensors.at(wanted.name).bytes);

@@ -50,15 +50,6 @@ Json record_config(const PublishedContents& contents) {
           {"model", keys}};
 }
 
-void require_exportable(const ModelConfig& model) {
-  require_published_parts(model);
-  require_next_token(model, "transformers' models for text predict the next token");
-  if (elements::attention::active(elements::attention::config_of(model)))
-    throw config_error(
-        "[model.attention] asks for its own rounding, which no Python file of the folder computes; leave it "
-        "out with --set, and the scores differ by rounding.");
-}
-
 }  // namespace
 
 void require_published_parts(const ModelConfig& model) {
@@ -74,7 +65,12 @@ void require_published_parts(const ModelConfig& model) {
 
 void write_hugging_face_folder(const fs::path& folder, const PublishedContents& contents,
                                std::optional<StoredType> dtype) {
-  require_exportable(contents.model);
+  require_published_parts(contents.model);
+  require_next_token(contents.model, "transformers' models for text predict the next token");
+  config_error_if(
+      elements::attention::active(elements::attention::config_of(contents.model)),
+      "[model.attention] asks for its own rounding, which no Python file of the folder computes; leave it "
+      "out with --set, and the scores differ by rounding.");
   if (fs::exists(folder)) throw config_error("'{}' exists already; name a new folder.", folder.string());
   const bool own = contents.model.family == ModelFamily::record;
   Json config = own ? record_config(contents) : qwen2_config(contents.model, contents.context_tokens);

@@ -13,6 +13,7 @@
 //   check_magnitude = true                   # the log2-magnitude test, for matrices
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -53,30 +54,26 @@ struct WeightSpec {
   bool matrix = false;  // the magnitude test applies
 };
 
-struct ExchangeReport {
-  std::size_t tensors = 0;                    // written
-  std::map<std::string, std::size_t> dtypes;  // of the source's tensors that were used, by name
-};
-
 // The weights that transformers stores in several files, by the index that gives the file of each tensor
-// (model.safetensors.index.json). Throws data_error, also if a file holds other tensors than the index says.
+// (model.safetensors.index.json). Throws data_error.
 std::vector<SafetensorsFile> open_indexed(const std::filesystem::path& index);
 
 // Writes the file `output` with every parameter of `model` as `dtype`, filled by `map` from the files `source`. No two tensors of the
-// source have one name. If `dtype` is narrower than that of the source, elements are rounded to nearest even.
+// source have one name. If `dtype` is narrower than that of the source, elements are rounded to nearest even. Returns the number of
+// parameters.
 //
 // Throws data_error and leaves no output in these cases: a tensor of the source is neither mapped nor ignored; a mapped one is
 // missing; shapes do not fit; a parameter is not filled or filled twice; a value does not fit into `dtype`; a matrix fails the
 // magnitude test.
-ExchangeReport import_weights(const std::vector<SafetensorsFile>& source, const NameMap& map,
-                              const std::vector<WeightSpec>& model, StoredType dtype,
-                              const std::filesystem::path& output,
-                              const std::map<std::string, std::string>& metadata);
+std::size_t import_weights(const std::vector<SafetensorsFile>& source, const NameMap& map,
+                           const std::vector<WeightSpec>& model, StoredType dtype,
+                           const std::filesystem::path& output,
+                           const std::map<std::string, std::string>& metadata);
 
 // Writes `weights` (named as here; their bytes must stay valid) under the names of `map`, by default their own, and as `dtype`, by
 // default their own. Throws data_error as above; every weight must be mapped.
-ExchangeReport export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
-                              std::optional<StoredType> dtype, const std::filesystem::path& output,
-                              const std::map<std::string, std::string>& metadata);
+std::size_t export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
+                           std::optional<StoredType> dtype, const std::filesystem::path& output,
+                           const std::map<std::string, std::string>& metadata);
 
 }  // namespace mulligan

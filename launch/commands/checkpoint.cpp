@@ -136,12 +136,6 @@ std::optional<StoredType> dtype_of(const std::string& word) {
   return {};
 }
 
-void print_report(const ExchangeReport& report, const std::string& output) {
-  std::vector<std::string> sources;
-  for (const auto& [name, count] : report.dtypes) sources.push_back(fmt::format("{} {}", count, name));
-  fmt::print("{}: {} tensors from {} of the source\n", output, report.tensors, fmt::join(sources, ", "));
-}
-
 // The tensor of parameter `name` that would be scored: its evaluation weights where the optimiser has
 // any, else `tensor`.
 StoredTensor scored_in_place_of(StoredTensor tensor, const std::string& name, const SafetensorsFile& source) {
@@ -178,9 +172,9 @@ void export_checkpoint(const CheckpointArguments& arguments) {
   const DataIdentity data =
       is_file ? origin_of_weights(arguments.path).data : find_checkpoint(arguments.path).manifest.identity;
   if (!data.empty()) metadata[data_identity_key] = to_json_text(data);
-  print_report(
-      export_weights(weights, map ? &*map : nullptr, dtype_of(arguments.dtype), arguments.output, metadata),
-      arguments.output);
+  fmt::print(
+      "{}: {} tensors\n", arguments.output,
+      export_weights(weights, map ? &*map : nullptr, dtype_of(arguments.dtype), arguments.output, metadata));
 }
 
 // What imported weights say of their data: the tokenizer that the configuration names. A file that this
@@ -215,10 +209,10 @@ void import_checkpoint(const CheckpointArguments& arguments) {
   const std::vector<SafetensorsFile> source =
       fs::exists(index) ? open_indexed(index) : std::vector{SafetensorsFile(weights_file(arguments.path))};
   const NameMap map = arguments.map.empty() ? same_names(model) : read_name_map(arguments.map);
-  print_report(import_weights(source, map, model, dtype_of(arguments.dtype).value_or(StoredType::f32),
-                              arguments.output,
-                              weights_metadata(loaded, "imported", imported_data(source.front(), loaded))),
-               arguments.output);
+  fmt::print("{}: {} tensors\n", arguments.output,
+             import_weights(source, map, model, dtype_of(arguments.dtype).value_or(StoredType::f32),
+                            arguments.output,
+                            weights_metadata(loaded, "imported", imported_data(source.front(), loaded))));
 }
 
 }  // namespace

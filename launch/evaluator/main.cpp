@@ -26,16 +26,12 @@ void evaluate(std::vector<std::string> words) {
   }
   config_error_if(words.size() < 3 || ranks < 1 || ranks > 64,
                   "usage: mulligan_evaluate [--plain | --ranks N] ARTIFACT TOKENIZER SHARD...");
-  EvaluationSettings settings;
-  const Artifact artifact =
-      parse_artifact(read_file(words[0]), words[0], std::uint64_t{4} << 30, [&](const Artifact& declared) {
-        settings = read_evaluation_settings(declared.evaluation);
-        settings.ttt.check = TttCheck::off;  // `mulligan ttt` checks; scores are the same
-        config_error_if(
-            active_elements(settings.model) != settings.active,
-            "this evaluator lacks elements of the model; build it from the artifact's own files.");
-        require_model(declared, settings.model, words[0]);
-      });
+  const Artifact artifact = parse_artifact(read_file(words[0]), words[0]);
+  EvaluationSettings settings = read_evaluation_settings(artifact.evaluation);
+  settings.ttt.check = TttCheck::off;  // `mulligan ttt` checks; scores are the same
+  config_error_if(active_elements(settings.model) != settings.active,
+                  "this evaluator lacks elements of the model; build it from the artifact's own files.");
+  require_model(artifact, settings.model, words[0]);
   ScoredText text(artifact, settings, words[1], {words.begin() + 2, words.end()});
   const bool adapts = !plain && !settings.adapters.name.empty();
   const ScoreSums score =

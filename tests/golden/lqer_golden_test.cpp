@@ -106,7 +106,8 @@ TEST_F(LqerGolden, TheSignsAreTheBestOfAllChoices) {
     LowRankFactors factors{rank, wide(fixture_.floats(name + ".A")), wide(fixture_.floats(name + ".B")), {}};
     const LowRankCodes given = with_best_signs(error, factors, rows, columns, group);
     EXPECT_NEAR(remaining_error(error, read_back(given, rows, columns)), best, 1e-5 * best);
-    const LowRankCodes own = low_rank_codes(error, rows, columns, rank, group);
+    const LowRankCodes own =
+        with_best_signs(error, low_rank_factors(error, rows, columns, rank), rows, columns, group);
     EXPECT_NEAR(remaining_error(error, read_back(own, rows, columns)), best, 1e-5 * best);
     EXPECT_LT(best, settings.at("norm_E").get<double>());
   });

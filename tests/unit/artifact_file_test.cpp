@@ -285,11 +285,12 @@ TEST(ArtifactManifest, WrongEntriesHaveTheirOwnSentences) {
   };
   says("\"configuration\":", "\"konfiguration\":", "no text 'configuration'");
   says("\"tensors\":[", "\"tensors\":7,\"rest\":[", "no list 'tensors'");
-  says("\"streams\":[", "\"streams\":[1,", "not an object");
+  says("\"streams\":[", "\"streams\":[1,", "no text 'content'");
   says("\"shape\":[6,11]", "\"shape\":[6,0]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[6,-11]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[1,2,3,4,5]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[2147483648,2147483648]", "larger than any");
+  says("\"shape\":[6,11]", "\"shape\":[2147483648,512,2147483648]", "larger than any");
   says("\"shape\":[6,11]", "\"shape\":[4294967296,1]", "shape");
   says("\"shape\":[6,11]", "\"shape\":[6,12]", "declares");
   says("\"name\":\"integer3\"", "\"name\":\"integer2\"", "twice");
@@ -383,7 +384,7 @@ TEST(ArtifactFile, WrongChoicesHaveTheirOwnSentences) {
   says("no whole number 'rank'", correction("rank", "4"));
   says("declares", correction("right_group", 4));
   says("of format fp16", [](Json& m) { m["tensors"].back()["protected"] = m["tensors"][0]["protected"]; });
-  says("not an object", [](Json& m) { m["tensors"][0]["protected"] = 3; });
+  says("no whole number 'size'", [](Json& m) { m["tensors"][0]["protected"] = 3; });
   says("unknown streams 'sideways'", [](Json& m) { m["code_streams"] = "sideways"; });
   says("no text 'code_streams'", [](Json& m) { m["code_streams"] = 1; });
   says("do not go together", [](Json& m) { m["streams"][0]["compression"] = "brotli"; });

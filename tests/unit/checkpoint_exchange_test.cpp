@@ -121,7 +121,7 @@ ours = "gain"
     return scratch_ / "theirs.safetensors";
   }
   fs::path write_theirs(StoredType type) { return write_theirs(type, type); }
-  ExchangeReport import(StoredType target = StoredType::f32) {
+  std::size_t import(StoredType target = StoredType::f32) {
     return import_weights({SafetensorsFile(scratch_ / "theirs.safetensors")},
                           read_name_map(scratch_ / "map.toml"), model_, target, scratch_ / "ours.safetensors",
                           {});
@@ -136,9 +136,7 @@ ours = "gain"
 
 TEST_F(Exchange, EveryElementComesToItsPlace) {
   write_theirs(StoredType::f32);
-  const ExchangeReport report = import();
-  EXPECT_EQ(report.tensors, 3u);
-  EXPECT_EQ(report.dtypes.at("F32"), 6u);
+  EXPECT_EQ(import(), 3u);
   const SafetensorsFile ours(scratch_ / "ours.safetensors");
   const auto bank = ours.at("bank").copy<float>();
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -171,8 +169,7 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
   map.pairs = {{"a", "a"}, {"b", "b"}};
   import_weights(files, map, {{"a", {2}}, {"b", {1}}}, StoredType::f32, scratch_ / "joined.safetensors", {});
   EXPECT_EQ(SafetensorsFile(scratch_ / "joined.safetensors").at("b").copy<float>(), two);
-  for (const auto& [map, said] : {std::pair{R"({"a":"1.safetensors","b":"1.safetensors"})", "other tensors"},
-                                  {R"({"a":"../1.safetensors"})", "no file of the folder"},
+  for (const auto& [map, said] : {std::pair{R"({"a":"../1.safetensors"})", "no file of the folder"},
                                   {R"({"a":7})", "no file of the folder"},
                                   {"[]", "has no weight_map"}}) {
     EXPECT_TRUE(refuses([&, map = map] { open(map); }, said)) << map;

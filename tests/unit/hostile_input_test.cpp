@@ -120,22 +120,6 @@ TEST(HostileInput, AFewBytesDoNotDecompressToGigabytes) {
   EXPECT_TRUE(refuses([&] { parse_artifact(artifact_of(blank), "x.mulligan"); }, "manifest"));
 }
 
-// What the caller finds wrong is said before the numbers are unpacked: these could not be.
-TEST(HostileInput, AnArtifactIsCheckedBeforeItIsUnpacked) {
-  const std::string text =
-      R"({"configuration": "", "data": {}, "streams": [{"content": "fp32", "layout": "bytes",)"
-      R"( "compression": "brotli", "raw_bytes": 4000000, "bytes": 100}], "tensors":)"
-      R"( [{"name": "w", "shape": [1000000], "format": "fp32", "bits": 0}]})";
-  const auto refuse = [](const Artifact& declared) {
-    throw data_error("not the model: {}", declared.tensors.front().name);
-  };
-  EXPECT_EQ(sentence_of([&] {
-              parse_artifact(artifact_of(text, std::string(100, 'x')), "x.mulligan", std::uint64_t{1} << 30,
-                             refuse);
-            }),
-            "not the model: w");
-}
-
 // Four characters become a node of some hundred bytes.
 TEST(HostileInput, AConfigurationHasAtMostAMegabyte) {
   std::string text;

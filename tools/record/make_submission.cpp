@@ -72,7 +72,7 @@ void ship_source(const Ship& ship, const SubmissionOptions& options, std::uint64
   ship(source_file, packed.files);
   ship(unpacker_file, packed.unpacker);
   if (!own.empty()) ship(own_code_file, own);
-  ship(whole_source_file, compress_once(source_archive(options.source), packed_code_folder()));
+  ship(whole_source_file, compress_once(source_archive(options.source)));
 }
 
 }  // namespace

@@ -55,11 +55,11 @@ Files files_of_tar(std::string_view packed) {
       const std::string text = archive.substr(at + begin, most);
       return text.substr(0, text.find('\0'));
     };
-    const std::string name = field(0, 100), prefix = field(345, 155), octal = field(124, 12);
+    const std::string name = field(0, 100), octal = field(124, 12);
     std::size_t size = 0;
     std::from_chars(octal.data(), octal.data() + octal.size(), size, 8);
     at += block;
-    files.emplace_back(prefix.empty() ? name : prefix + "/" + name, archive.substr(at, size));
+    files.emplace_back(name, archive.substr(at, size));
     at += (size + block - 1) / block * block;
   }
   if (tar_archive(files) != archive) throw std::runtime_error("is not an archive of mulligan record");

@@ -253,9 +253,13 @@ class Gptq : public sdk::ModelQuantizer {
     // Matrices that no linear layer reads, such as gates, are not candidates.
     for (const std::int64_t index : largest_errors(tensors, config_.corrected_tensors)) {
       const mlg_quantize_tensor& tensor = tensors[static_cast<std::size_t>(index)];
-      const LowRankCodes codes = low_rank_codes(error_of(tensor), tensor.rows, tensor.columns,
-                                                config_.correction_rank, config_.correction_group);
-      const mlg_low_rank correction = codes.view();
+      const std::vector<double> error = error_of(tensor);
+      const LowRankCodes codes = with_best_signs(
+          error, low_rank_factors(error, tensor.rows, tensor.columns, config_.correction_rank), tensor.rows,
+          tensor.columns, config_.correction_group);
+      const mlg_low_rank correction{
+          codes.rank,        codes.left.data(),        codes.right.data(),       codes.left_group,
+          codes.right_group, codes.left_scales.data(), codes.right_scales.data()};
       choices.correct(choices.context, index, &correction);
     }
   }

@@ -114,10 +114,6 @@ class SignChoice {
 
 }  // namespace
 
-mlg_low_rank LowRankCodes::view() const {
-  return {rank, left.data(), right.data(), left_group, right_group, left_scales.data(), right_scales.data()};
-}
-
 std::vector<double> error_of(const mlg_quantize_tensor& tensor) {
   std::vector<double> error(static_cast<std::size_t>(tensor.rows * tensor.columns));
   for (std::size_t i = 0; i < error.size(); ++i) {
@@ -194,11 +190,6 @@ LowRankCodes quantize_factors(const LowRankFactors& factors, std::int64_t rows, 
     quantize_groups(factors.right, codes.right_group, 7, -7, 7, codes.right, codes.right_scales);
   }
   return codes;
-}
-
-LowRankCodes low_rank_codes(const std::vector<double>& error, std::int64_t rows, std::int64_t columns,
-                            std::int64_t rank, std::int64_t group) {
-  return with_best_signs(error, low_rank_factors(error, rows, columns, rank), rows, columns, group);
 }
 
 LowRankCodes with_best_signs(const std::vector<double>& error, LowRankFactors factors, std::int64_t rows,

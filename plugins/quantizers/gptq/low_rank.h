@@ -22,8 +22,6 @@ struct LowRankCodes {
   std::int64_t rank = 0, left_group = 0, right_group = 0;
   std::vector<std::int8_t> left, right;
   std::vector<float> left_scales, right_scales;
-
-  mlg_low_rank view() const;
 };
 
 // weight - read_back, [rows, columns].
@@ -43,11 +41,8 @@ LowRankFactors low_rank_factors(const std::vector<double>& error, std::int64_t r
 LowRankCodes quantize_factors(const LowRankFactors& factors, std::int64_t rows, std::int64_t columns,
                               std::int64_t group);
 
-// Decomposes and quantises. Codes of [-2, 1] are not symmetric, so the sign of each singular pair matters: of
+// Quantises the factors of `error`. Codes of [-2, 1] are not symmetric, so the sign of each singular pair matters: of
 // all choices the one with the smallest remaining error.
-LowRankCodes low_rank_codes(const std::vector<double>& error, std::int64_t rows, std::int64_t columns,
-                            std::int64_t rank, std::int64_t group);
-// The same for given factors of `error`.
 LowRankCodes with_best_signs(const std::vector<double>& error, LowRankFactors factors, std::int64_t rows,
                              std::int64_t columns, std::int64_t group);
 
