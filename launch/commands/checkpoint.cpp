@@ -60,8 +60,8 @@ void show(const std::string& path) {
   row("configuration", "sha256 " + m.config_sha256);
   for (const CheckpointPlugin& plugin : m.plugins) {
     row("plugin",
-        fmt::format("[{}] {} '{}' {}, state version {}, sha256 {}", plugin.section, plugin.kind, plugin.name,
-                    plugin.version, plugin.state_version, plugin.sha256.substr(0, 16)));
+        fmt::format("[{}] {} '{}', state version {}, sha256 {}", plugin.section, plugin.kind, plugin.name,
+                    plugin.state_version, plugin.sha256.substr(0, 16)));
   }
   for (const CheckpointFile& file : m.files) {
     row("file", fmt::format("{} {} bytes, sha256 {}", file.name, file.bytes, file.sha256));

@@ -59,7 +59,6 @@ struct Config {
 // 3. The optimiser: records one call per parameter; what changes from step to step goes through the scalars.
 class Lion final : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "sign of an interpolated momentum, with decoupled weight decay";
   static constexpr unsigned state_version = 1;
   static constexpr bool elementwise = true;  // no element of master or momentum depends on another

@@ -96,8 +96,7 @@ struct Config {
 
 class ZLoss final : public sdk::Loss {
  public:
-  static constexpr const char *version = "1.0",
-                              *summary = "cross entropy with a penalty on the logits' scale";
+  static constexpr const char* summary = "cross entropy with a penalty on the logits' scale";
   static inline const sdk::Schema<Config> schema{
       sdk::key("weight", &Config::weight, "weight of the squared log-sum-exp, in nats").range(0, 1e6)};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>(),

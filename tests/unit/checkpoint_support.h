@@ -24,7 +24,7 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
   m.ema_decay = 0.997;
   m.config_sha256 = "c0ffee";
   m.config = "[run]\nname = \"sample\"\n";
-  m.plugins = {{"optimizer.matrices", "optimizer", "muon", "1.2", 3, "abcd"}};
+  m.plugins = {{"optimizer.matrices", "optimizer", "muon", 3, "abcd"}};
   m.data = {{123, 4, 5, {{4, 5, 60, 7}, {0, 0, 0, 0}}}, 2048};
   m.progress = {.elapsed_seconds = 12.25,
                 .step_seconds = 0.1,

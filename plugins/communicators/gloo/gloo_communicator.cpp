@@ -36,7 +36,6 @@ struct GlooConfig {
 
 class GlooCommunicator final : public sdk::Communicator {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "collectives of CPU ranks over TCP (gloo), reductions in rank order: the same bits on all ranks";
   static inline const sdk::Schema<GlooConfig> schema{

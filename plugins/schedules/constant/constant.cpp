@@ -9,7 +9,6 @@ struct Config : mulligan::schedules::Warmup {};
 
 class Constant final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "the configured learning rate, without decay";
 
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>();

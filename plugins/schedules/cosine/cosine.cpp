@@ -20,7 +20,6 @@ struct Config : mulligan::schedules::Warmup {
 
 class Cosine final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "linear warm-up, then a half cosine down to a floor";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("min_factor", &Config::min_factor, "multiplier of the learning rate at the end").range(0, 1),

@@ -25,7 +25,6 @@ struct Config : mulligan::schedules::Warmup {
 
 class PowerCool final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "constant rate, then a power of the steps that are left";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("coefficient", &Config::coefficient, "learning rate one step before the end")

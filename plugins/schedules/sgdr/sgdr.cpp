@@ -26,7 +26,6 @@ struct Config : mulligan::schedules::Warmup {
 
 class Sgdr final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "cosine annealing with warm restarts";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("period", &Config::period, "length T_0 of the first cycle, in the unit of `by`")

@@ -22,7 +22,6 @@ struct Config : mulligan::schedules::Warmup {
 
 class Warmdown final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "constant rate, then linear decay over the last part of the run";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("fraction", &Config::fraction, "share of the run over which the rate falls; 0: it never falls")
