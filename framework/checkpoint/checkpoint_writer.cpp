@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <mulligan/alternate_stack.hpp>
 #include <stdexcept>
 #include <system_error>
 
@@ -102,7 +101,6 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   const auto task = std::make_shared<decltype(write)>(std::move(write));
   try {
     writing_ = std::async(std::launch::async, [task] {
-      sdk::install_alternate_stack();
       yield_to_training();
       return (*task)();
     });
