@@ -48,16 +48,6 @@ void yield_to_training() {
 
 }  // namespace
 
-StoredType stored_type(DType dtype) {
-  constexpr std::pair<DType, StoredType> types[] = {
-      {MLG_F32, StoredType::f32}, {MLG_BF16, StoredType::bf16}, {MLG_F16, StoredType::f16},
-      {MLG_F64, StoredType::f64}, {MLG_I32, StoredType::i32},   {MLG_I64, StoredType::i64},
-      {MLG_U16, StoredType::u16}, {MLG_U8, StoredType::u8},     {MLG_I8, StoredType::i8}};
-  for (const auto& [known, stored] : types)
-    if (known == dtype) return stored;
-  throw std::logic_error("stored_type: not a dtype of a tensor");
-}
-
 std::vector<std::int64_t> stored_shape(const TensorType& type) {
   return {type.dims.begin(), type.dims.begin() + type.rank};
 }
@@ -84,7 +74,7 @@ std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& stor
     if (static_cast<std::int64_t>(bytes.size()) != type.bytes()) {
       throw std::logic_error("the state has '" + tensors[i].name + "' in slices: it was not gathered");
     }
-    copies.push_back({tensors[i].name, stored_type(type.dtype), stored_shape(type), bytes});
+    copies.push_back({tensors[i].name, type.dtype, stored_shape(type), bytes});
   }
   return copies;
 }
@@ -139,7 +129,7 @@ void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
           path, wanted.name);
     }
     const TensorType& type = wanted.type(store);
-    if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
+    if (tensor->type != type.dtype || tensor->shape != stored_shape(type)) {
       throw data_error(
           "the checkpoint '{}' holds '{}' as {} [{}], but the configured run has {}; resume with the "
           "configuration of the saved run.",

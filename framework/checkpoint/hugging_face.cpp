@@ -73,7 +73,7 @@ void require_published_parts(const ModelConfig& model) {
 }
 
 void write_hugging_face_folder(const fs::path& folder, const PublishedContents& contents,
-                               std::optional<StoredType> dtype) {
+                               std::optional<DType> dtype) {
   require_exportable(contents.model);
   if (fs::exists(folder)) throw config_error("'{}' exists already; name a new folder.", folder.string());
   const bool own = contents.model.family == ModelFamily::record;
@@ -92,7 +92,7 @@ void write_hugging_face_folder(const fs::path& folder, const PublishedContents& 
               .dump(2));
   }
   if (own) write("modeling_mulligan.py", modeling_python);
-  config["dtype"] = dtype == StoredType::bf16 ? "bfloat16" : dtype == StoredType::f16 ? "float16" : "float32";
+  config["dtype"] = dtype == MLG_BF16 ? "bfloat16" : dtype == MLG_F16 ? "float16" : "float32";
   config["use_cache"] = !own;
   write("config.json", config.dump(2));
   export_weights(contents.weights, nullptr, dtype, unfinished.path() / "model.safetensors",

@@ -129,10 +129,10 @@ void diff(const std::string& first, const std::string& second) {
   throw run_error("'{}' and '{}' differ in {} tensors.", first, second, differences.size());
 }
 
-std::optional<StoredType> dtype_of(const std::string& word) {
-  if (word == "f32") return StoredType::f32;
-  if (word == "bf16") return StoredType::bf16;
-  if (word == "f16") return StoredType::f16;
+std::optional<DType> dtype_of(const std::string& word) {
+  if (word == "f32") return MLG_F32;
+  if (word == "bf16") return MLG_BF16;
+  if (word == "f16") return MLG_F16;
   return {};
 }
 
@@ -215,7 +215,7 @@ void import_checkpoint(const CheckpointArguments& arguments) {
   const std::vector<SafetensorsFile> source =
       fs::exists(index) ? open_indexed(index) : std::vector{SafetensorsFile(weights_file(arguments.path))};
   const NameMap map = arguments.map.empty() ? same_names(model) : read_name_map(arguments.map);
-  print_report(import_weights(source, map, model, dtype_of(arguments.dtype).value_or(StoredType::f32),
+  print_report(import_weights(source, map, model, dtype_of(arguments.dtype).value_or(MLG_F32),
                               arguments.output,
                               weights_metadata(loaded, "imported", imported_data(source.front(), loaded))),
                arguments.output);

@@ -53,8 +53,8 @@ inline std::filesystem::path write_sample(const std::filesystem::path& directory
   std::vector<float> weights(64, static_cast<float>(step) + 0.5f);
   std::vector<std::uint16_t> moments(32, static_cast<std::uint16_t>(step));
   return write_checkpoint(directory, sample_manifest(step),
-                          {{"master/w", StoredType::f32, {8, 8}, std::as_bytes(std::span(weights))},
-                           {"optimizer/m", StoredType::bf16, {32}, std::as_bytes(std::span(moments))}});
+                          {{"master/w", MLG_F32, {8, 8}, std::as_bytes(std::span(weights))},
+                           {"optimizer/m", MLG_BF16, {32}, std::as_bytes(std::span(moments))}});
 }
 
 }  // namespace mulligan::test_support
