@@ -24,8 +24,7 @@ struct LionStep {
     call.master_dtype(master);  // f32 or bf16
     call.same_shape(master, gradient);
     call.like(momentum, gradient);
-    call.dtype(scalars, {MLG_F32});
-    call.min_elements(scalars, 1);
+    call.scalars(scalars, 1);
   }
 
   // At every step; neither allocates nor throws. Elements are independent, so the pieces may run at once.
