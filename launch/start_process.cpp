@@ -1,7 +1,5 @@
 #include "launch/start_process.h"
 
-#include <mulligan/alternate_stack.hpp>
-
 #include <cstdio>
 
 #include "framework/core/exhaustion.h"
@@ -19,7 +17,6 @@ int run_process(const std::function<ExitCode()>& work) {
     return static_cast<int>(error.code());
   }
   report_exhaustion();
-  sdk::install_alternate_stack();
   return static_cast<int>(work());
 }
 

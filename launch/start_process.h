@@ -7,7 +7,7 @@
 
 namespace mulligan {
 
-// Takes over signals, reports exhaustion and crashes, then does `work`. Returns the exit status for main().
+// Takes over signals, reports exhaustion, then does `work`. Returns the exit status for main().
 int run_process(const std::function<ExitCode()>& work);
 
 }  // namespace mulligan

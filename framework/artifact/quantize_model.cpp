@@ -306,7 +306,7 @@ class ModelQuantization {
                                        fine.bits};
     mlg_quantize_result result{codes.data(), scales.data(), 0,
                                fine_scales.empty() ? nullptr : fine_scales.data()};
-    const PluginThreads threads(sources_.threads);
+    set_plugin_threads(sources_.threads);
     sources_.quantizer->quantize(request, result);
     tensor.scales = stored_scales(part.name, scales);
     if (fine.starts.empty()) {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <mulligan/alternate_stack.hpp>
 #include <stdexcept>
 #include <system_error>
 
@@ -39,16 +38,6 @@ void StateTensor::write(TensorStore& store, std::span<const std::byte> bytes) co
   host->bytes.assign(bytes.begin(), bytes.end());
 }
 
-StoredType stored_type(DType dtype) {
-  constexpr std::pair<DType, StoredType> types[] = {
-      {MLG_F32, StoredType::f32}, {MLG_BF16, StoredType::bf16}, {MLG_F16, StoredType::f16},
-      {MLG_F64, StoredType::f64}, {MLG_I32, StoredType::i32},   {MLG_I64, StoredType::i64},
-      {MLG_U16, StoredType::u16}, {MLG_U8, StoredType::u8},     {MLG_I8, StoredType::i8}};
-  for (const auto& [known, stored] : types)
-    if (known == dtype) return stored;
-  throw std::logic_error("stored_type: not a dtype of a tensor");
-}
-
 std::vector<std::int64_t> stored_shape(const TensorType& type) {
   return {type.dims.begin(), type.dims.begin() + type.rank};
 }
@@ -75,7 +64,7 @@ std::vector<StoredTensor> CheckpointWriter::copy_to_host(const TensorStore& stor
     if (static_cast<std::int64_t>(bytes.size()) != type.bytes()) {
       throw std::logic_error("the state has '" + tensors[i].name + "' in slices: it was not gathered");
     }
-    copies.push_back({tensors[i].name, stored_type(type.dtype), stored_shape(type), bytes});
+    copies.push_back({tensors[i].name, type.dtype, stored_shape(type), bytes});
   }
   return copies;
 }
@@ -92,7 +81,6 @@ void CheckpointWriter::begin(CheckpointManifest manifest, const TensorStore& sto
   const auto task = std::make_shared<decltype(write)>(std::move(write));
   try {
     writing_ = std::async(std::launch::async, [task] {
-      sdk::install_alternate_stack();
       // Training has the CPUs first: hashing and writing take what it leaves.
       constexpr int niceness = 10;
       setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), niceness);
@@ -130,7 +118,7 @@ void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
     if (!tensor)
       throw other_run(fmt::format("does not hold the tensor '{}' of the configured run", wanted.name));
     const TensorType& type = wanted.type(store);
-    if (tensor->type != stored_type(type.dtype) || tensor->shape != stored_shape(type)) {
+    if (tensor->type != type.dtype || tensor->shape != stored_shape(type)) {
       throw other_run(fmt::format("holds '{}' as {} [{}], but the configured run has {}", wanted.name,
                                   stored_name(tensor->type), fmt::join(tensor->shape, ", "), type.text()));
     }

@@ -76,8 +76,7 @@ class CheckpointWriter {
 void restore_tensors(const Checkpoint& checkpoint, TensorStore& store,
                      const std::vector<StateTensor>& tensors);
 
-// The dtype of a tensor under its name in files, and its shape as they store it.
-StoredType stored_type(DType dtype);
+// The shape of a tensor as files store it.
 std::vector<std::int64_t> stored_shape(const TensorType& type);
 
 }  // namespace mulligan

@@ -59,7 +59,7 @@ std::string kind(const StoredTensor& tensor) {
 std::string compare(const StoredTensor& a, const StoredTensor& b) {
   if (a.type != b.type || a.shape != b.shape) return fmt::format("is {} and {}", kind(a), kind(b));
   if (std::ranges::equal(a.bytes, b.bytes)) return {};
-  const std::size_t size = stored_size(a.type), count = a.element_count();
+  const std::size_t size = sdk::dtype_bytes(a.type), count = a.element_count();
   std::size_t different = 0, first = count;
   for (std::size_t i = 0; i < count; ++i) {
     if (std::ranges::equal(a.bytes.subspan(i * size, size), b.bytes.subspan(i * size, size))) continue;

@@ -10,8 +10,8 @@
 
 namespace mulligan {
 
-bool is_weight_format(StoredType type) {
-  return type == StoredType::f32 || type == StoredType::bf16 || type == StoredType::f16;
+bool is_weight_format(DType type) {
+  return type == MLG_F32 || type == MLG_BF16 || type == MLG_F16;
 }
 
 void require_weight_format(const std::filesystem::path& file, const StoredTensor& tensor) {
@@ -24,17 +24,14 @@ namespace {
 
 // Calls body<T>() with the number of a weight format.
 template <typename Body>
-auto with_number(StoredType type, Body&& body) {
+auto with_number(DType type, Body&& body) {
   if (!is_weight_format(type)) throw std::logic_error("not a format of weights");
-  return sdk::dispatch_compute(type == StoredType::f32    ? MLG_F32
-                               : type == StoredType::bf16 ? MLG_BF16
-                                                          : MLG_F16,
-                               std::forward<Body>(body));
+  return sdk::dispatch_compute(type, std::forward<Body>(body));
 }
 
 }  // namespace
 
-std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType type) {
+std::vector<float> decode_weights(std::span<const std::byte> bytes, DType type) {
   return with_number(type, [&]<typename T>() {
     std::vector<float> values(bytes.size() / sizeof(T));
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -46,7 +43,7 @@ std::vector<float> decode_weights(std::span<const std::byte> bytes, StoredType t
   });
 }
 
-std::vector<std::byte> encode_weights(std::span<const float> values, StoredType type) {
+std::vector<std::byte> encode_weights(std::span<const float> values, DType type) {
   return with_number(type, [&]<typename T>() {
     std::vector<std::byte> bytes(values.size() * sizeof(T));
     for (std::size_t i = 0; i < values.size(); ++i) {

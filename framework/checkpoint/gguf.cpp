@@ -21,8 +21,8 @@ enum GgufPiece : std::int32_t {
   unused_piece = 5,
   byte_piece
 };
-std::uint32_t tensor_type(StoredType type) {
-  return type == StoredType::f16 ? 1 : type == StoredType::bf16 ? 30 : 0;
+std::uint32_t tensor_type(DType type) {
+  return type == MLG_F16 ? 1 : type == MLG_BF16 ? 30 : 0;
 }
 
 class GgufBytes {
@@ -131,7 +131,7 @@ void write_tokenizer(GgufBytes& out, const std::filesystem::path& path, std::int
 }  // namespace
 
 void write_gguf(const std::filesystem::path& file, const PublishedContents& contents,
-                std::optional<StoredType> dtype) {
+                std::optional<DType> dtype) {
   require_published_parts(contents.model);
   if (contents.model.family != ModelFamily::qwen2)
     throw config_error("GGUF has no architecture for models of the family record; export them --to hf.");
@@ -139,7 +139,7 @@ void write_gguf(const std::filesystem::path& file, const PublishedContents& cont
   write_model(keys, contents);
   write_tokenizer(keys, contents.tokenizer, contents.model.vocabulary);
   for (const StoredTensor& tensor : contents.weights) {
-    const StoredType type = tensor.shape.size() > 1 ? dtype.value_or(StoredType::f32) : StoredType::f32;
+    const DType type = tensor.shape.size() > 1 ? dtype.value_or(MLG_F32) : MLG_F32;
     data.align();
     tensors.text(gguf_name(tensor.name));
     tensors.raw(static_cast<std::uint32_t>(tensor.shape.size()));

@@ -64,7 +64,7 @@ void require_published_parts(const ModelConfig& model) {
 }
 
 void write_hugging_face_folder(const fs::path& folder, const PublishedContents& contents,
-                               std::optional<StoredType> dtype) {
+                               std::optional<DType> dtype) {
   require_published_parts(contents.model);
   require_next_token(contents.model, "transformers' models for text predict the next token");
   config_error_if(
@@ -88,7 +88,7 @@ void write_hugging_face_folder(const fs::path& folder, const PublishedContents& 
               .dump(2));
   }
   if (own) write("modeling_mulligan.py", modeling_python);
-  config["dtype"] = dtype == StoredType::bf16 ? "bfloat16" : dtype == StoredType::f16 ? "float16" : "float32";
+  config["dtype"] = dtype == MLG_BF16 ? "bfloat16" : dtype == MLG_F16 ? "float16" : "float32";
   config["use_cache"] = !own;
   write("config.json", config.dump(2));
   export_weights(contents.weights, nullptr, dtype, unfinished.path() / "model.safetensors",

@@ -27,12 +27,12 @@ void require_published_parts(const ModelConfig& model);
 // the tokenizer. transformers has the family qwen2. For the record's family the folder holds Python files, which are loaded with
 // trust_remote_code. Throws config_error if the folder exists, or if the model has a part that the Python files do not compute.
 void write_hugging_face_folder(const std::filesystem::path& folder, const PublishedContents& contents,
-                               std::optional<StoredType> dtype);
+                               std::optional<DType> dtype);
 
 // A model of the family qwen2 as one GGUF file, for programs of the llama.cpp family: version 3 of the format, architecture
 // "qwen2", with the SentencePiece model's pieces. Matrices have `dtype` (default f32), vectors f32. Throws config_error for another
 // family, for a SentencePiece model that does not merge pairs, and without such a model.
 void write_gguf(const std::filesystem::path& file, const PublishedContents& contents,
-                std::optional<StoredType> dtype);
+                std::optional<DType> dtype);
 
 }  // namespace mulligan

@@ -55,7 +55,7 @@ void describe(Fields& f, CheckpointFile& file) {
 
 template <typename Fields>
 void describe(Fields& f, CheckpointPlugin& plugin) {
-  f("section", plugin.section)("kind", plugin.kind)("name", plugin.name)("version", plugin.version);
+  f("section", plugin.section)("kind", plugin.kind)("name", plugin.name);
   f("state_version", plugin.state_version)("sha256", plugin.sha256);
 }
 

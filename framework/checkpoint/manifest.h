@@ -28,7 +28,6 @@ struct CheckpointPlugin {
   std::string section;  // of the configuration: "loss", "optimizer.matrices"
   std::string kind;
   std::string name;
-  std::string version;
   std::int64_t state_version = 0;
   std::string sha256;  // of the library
   bool operator==(const CheckpointPlugin&) const = default;

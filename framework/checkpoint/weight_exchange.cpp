@@ -134,13 +134,13 @@ struct Part {
 };
 struct Target {
   std::string name;
-  StoredType type = StoredType::f32;
+  DType type = MLG_F32;
   Shape shape;
   std::vector<Part> parts;
 };
 
 std::vector<float> decode_part(const Part& part) {
-  const std::size_t size = stored_size(part.source->type), count = elements_of(part.shape);
+  const std::size_t size = sdk::dtype_bytes(part.source->type), count = elements_of(part.shape);
   return decode_weights(part.source->bytes.subspan(part.source_begin * size, count * size),
                         part.source->type);
 }
@@ -151,7 +151,7 @@ std::vector<std::byte> fill(const Target& target) {
     const std::vector<float> source = decode_part(part);
     for (std::size_t i = 0; i < source.size(); ++i) {
       const float value = source[source_index(i, part.shape, part.transpose)];
-      if (target.type == StoredType::f16 && std::isfinite(value) &&
+      if (target.type == MLG_F16 && std::isfinite(value) &&
           !std::isfinite(sdk::half_value(sdk::half_bits(value)))) {
         throw data_error("'{}' holds the value {}, which F16 cannot; choose bf16 or f32.", part.source->name,
                          value);
@@ -217,7 +217,7 @@ std::vector<SafetensorsFile> open_indexed(const fs::path& index) {
 }
 
 std::size_t import_weights(const std::vector<SafetensorsFile>& files, const NameMap& map,
-                           const std::vector<WeightSpec>& model, StoredType dtype, const fs::path& output,
+                           const std::vector<WeightSpec>& model, DType dtype, const fs::path& output,
                            const std::map<std::string, std::string>& metadata) {
   const std::string source = files.front().path().string();
   const auto tensor_of = [&](const std::string& name) -> const StoredTensor& {
@@ -276,13 +276,13 @@ std::size_t import_weights(const std::vector<SafetensorsFile>& files, const Name
 }
 
 std::size_t export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
-                           std::optional<StoredType> dtype, const fs::path& output,
+                           std::optional<DType> dtype, const fs::path& output,
                            const std::map<std::string, std::string>& metadata) {
   std::vector<Target> targets;
   std::vector<std::string> left;
   for (const StoredTensor& weight : weights) {
     require_weight_format(output, weight);
-    const StoredType type = dtype.value_or(weight.type);
+    const DType type = dtype.value_or(weight.type);
     if (!map) {
       targets.push_back({weight.name, type, weight.shape, {{&weight, 0, 0, weight.shape, false}}});
       continue;

@@ -66,14 +66,14 @@ std::vector<SafetensorsFile> open_indexed(const std::filesystem::path& index);
 // missing; shapes do not fit; a parameter is not filled or filled twice; a value does not fit into `dtype`; a matrix fails the
 // magnitude test.
 std::size_t import_weights(const std::vector<SafetensorsFile>& source, const NameMap& map,
-                           const std::vector<WeightSpec>& model, StoredType dtype,
+                           const std::vector<WeightSpec>& model, DType dtype,
                            const std::filesystem::path& output,
                            const std::map<std::string, std::string>& metadata);
 
 // Writes `weights` (named as here; their bytes must stay valid) under the names of `map`, by default their own, and as `dtype`, by
 // default their own. Throws data_error as above; every weight must be mapped.
 std::size_t export_weights(const std::vector<StoredTensor>& weights, const NameMap* map,
-                           std::optional<StoredType> dtype, const std::filesystem::path& output,
+                           std::optional<DType> dtype, const std::filesystem::path& output,
                            const std::map<std::string, std::string>& metadata);
 
 }  // namespace mulligan

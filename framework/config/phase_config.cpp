@@ -18,7 +18,7 @@ std::string where(const Phase& phase) {
 }
 
 void check_layercast(const Phase& phase, const std::string& where) {
-  if (phase.layercast == LayerCast::off || phase.compute_dtype == Precision::fp32) return;
+  if (phase.layercast == LayerCast::off || phase.compute_dtype == MLG_F32) return;
   throw config_error(
       "{}: layercast = \"{}\" stores weights of fp32 matmuls, but compute_dtype is \"{}\"; set "
       "compute_dtype = \"fp32\", or layercast = \"off\".",
@@ -152,7 +152,7 @@ std::string_view narrow_word(const Phase& phase) {
 void check_formats(const std::vector<Phase>& phases) {
   const Phase* first = nullptr;
   for (const Phase& phase : phases) {
-    if (narrow_word(phase) == word_of(Precision::fp32)) continue;
+    if (narrow_word(phase) == word_of(MLG_F32)) continue;
     if (first == nullptr) first = &phase;
     if (narrow_word(*first) == narrow_word(phase)) continue;
     throw config_error(
@@ -224,10 +224,6 @@ std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::i
     ++phase;
   }
   return phase;
-}
-
-Precision scored_dtype(const RunConfig& config) {
-  return config.phases.back().compute_dtype;
 }
 
 std::string phase_text(const Phase& phase) {

@@ -44,7 +44,7 @@ struct Phase {
   std::string name;
   PhaseEnd until;
   LayerOrderKind layer_order = LayerOrderKind::plain;
-  Precision compute_dtype = Precision::fp32;
+  DType compute_dtype = MLG_F32;
   LayerCast layercast = LayerCast::off;
   std::int64_t sequence_length = 0;  // longest attention segment in tokens
   std::int64_t micro_batches = 1;    // of a step over all ranks, before a schedule's batch factor
@@ -68,9 +68,6 @@ void read_phases(const ConfigNode& tree, LoadedConfig& loaded);
 // The phase that follows `phase` after `steps_done` updates and so many seconds of training, or itself.
 std::size_t phase_at(const std::vector<Phase>& phases, std::size_t phase, std::int64_t steps_done,
                      double budget_fraction, double elapsed_seconds = 0);
-
-// What weights are scored in: the dtype of the last phase.
-Precision scored_dtype(const RunConfig& config);
 
 // "looped, bf16, segments of 2048 tokens": how a phase makes its steps.
 std::string phase_text(const Phase& phase);

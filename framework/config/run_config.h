@@ -40,10 +40,10 @@ struct ParameterRow {
   std::string optimizer;  // NAME of [optimizer.NAME], or no_optimizer
   double lr_multiplier = 1.0;
   double weight_decay_multiplier = 1.0;
-  Precision master_dtype = Precision::fp32;  // dtype in which the weights are kept and updated
+  DType master_dtype = MLG_F32;  // dtype in which the weights are kept and updated
   Communication communication = Communication::replicated;
-  Precision communication_dtype = Precision::fp32;  // dtype in which gradients travel between ranks
-  Origin origin;                                    // of the row
+  DType communication_dtype = MLG_F32;  // dtype in which gradients travel between ranks
+  Origin origin;                        // of the row
 };
 
 // For each name the index of the first row that matches it. Throws config_error when a row takes no parameter

@@ -79,8 +79,8 @@ void check_fp8(const RunConfig& c, const Settings& s) {
   config_error_if(c.model.family == ModelFamily::modded,
                   "{} is on, but the head of {} = \"modded\" adds a bias; leave it out.",
                   s.where("train.fp8_head"), s.where("model.family"));
-  const bool in_fp16 = std::ranges::any_of(
-      c.phases, [](const Phase& phase) { return phase.compute_dtype == Precision::fp16; });
+  const bool in_fp16 =
+      std::ranges::any_of(c.phases, [](const Phase& phase) { return phase.compute_dtype == MLG_F16; });
   config_error_if(
       in_fp16 || c.loss_scale.mode == LossScaleMode::constant || c.loss_scale.mode == LossScaleMode::dynamic,
       "{} is on, whose gradients have a fixed scale, but {} moves gradients; compute in fp32 or bf16 without it.",

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "framework/config/words.h"
+#include "framework/core/tensor_type.h"
 
 namespace mulligan {
 
-// The number formats a user may ask for by name: compute dtype of the model (all), master dtype of a
-// parameter and dtype of its gradient between ranks (fp32 and bf16).
-enum class Precision { fp32, bf16, fp16 };
+// The dtypes a user may ask for by name, in the order of mlg_dtype: compute dtype of the model (all), master dtype
+// of a parameter and dtype of its gradient between ranks (fp32 and bf16).
 template <>
-inline constexpr auto config_words<Precision> = std::array{"fp32", "bf16", "fp16"};
+inline constexpr auto config_words<DType> = std::array{"fp32", "bf16", "fp16"};
 
 // How the projections' weights are stored where everything else computes in fp32 (docs/numerics/layercast.md).
 enum class LayerCast { off, bf16, fp16 };
@@ -98,7 +98,7 @@ struct TrainConfig {
   int64_t micro_batches = 1;
   int64_t micro_batch_parts = 1;   // passes that compute a micro-batch, one after the other
   int64_t sequence_length = 2048;  // longest attention segment in tokens; longer documents are cut
-  Precision compute_dtype = Precision::fp32;
+  DType compute_dtype = MLG_F32;
   LayerCast layercast = LayerCast::off;
   bool fp8_head = false;
   LossReduction loss_reduction = LossReduction::mean;

@@ -65,8 +65,6 @@ bool convert(const ConfigValue& value, ValueType type, ConfigValue& converted) {
     converted = ConfigValue(static_cast<double>(value.as<int64_t>()));
   } else if (type == ValueType::real_list && value == ConfigValue(ConfigValue::Strings{})) {
     converted = ConfigValue(ConfigValue::Reals{});
-  } else if (type == ValueType::string_list && value == ConfigValue(ConfigValue::Reals{})) {
-    converted = ConfigValue(ConfigValue::Strings{});
   } else {
     return false;
   }

@@ -1,6 +1,5 @@
 #include "framework/core/parallel.h"
 
-#include <mulligan/alternate_stack.hpp>
 #include <mulligan/control_group.hpp>
 
 #include <algorithm>
@@ -22,7 +21,6 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
       const std::size_t i = next.fetch_add(1);
       if (i >= count) return;
       try {
-        sdk::install_alternate_stack();
         body(i);
       } catch (...) {
         const std::lock_guard lock(mutex);

@@ -16,29 +16,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and mapped as they are");
 
-struct TypeRow {
-  StoredType type;
-  std::string_view name;
-  std::size_t size;
-};
-constexpr std::array<TypeRow, 9> kTypes{{{StoredType::f64, "F64", 8},
-                                         {StoredType::f32, "F32", 4},
-                                         {StoredType::f16, "F16", 2},
-                                         {StoredType::bf16, "BF16", 2},
-                                         {StoredType::i64, "I64", 8},
-                                         {StoredType::i32, "I32", 4},
-                                         {StoredType::u16, "U16", 2},
-                                         {StoredType::i8, "I8", 1},
-                                         {StoredType::u8, "U8", 1}}};
+// In the order of mlg_dtype.
+constexpr std::array<std::string_view, MLG_I8 + 1> kNames = {"F32", "BF16", "F16", "F64", "I32",
+                                                             "I64", "U16",  "U8",  "I8"};
 
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::uint64_t kPrefixBytes = 8;
 // A header larger than this is corrupt: a million tensors need less.
 constexpr std::uint64_t kMaxHeaderBytes = 256u << 20;
-
-const TypeRow& row_of(StoredType type) {
-  return *std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& row) { return row.type == type; });
-}
 
 // Number of elements times the element size, or nothing on overflow.
 std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, std::size_t element_size) {
@@ -91,11 +76,10 @@ class HeaderReader {
     require(offsets.is_array() && offsets.size() == 2 && std::all_of(offsets.begin(), offsets.end(), is_size),
             "invalid data_offsets");
     const auto type_name = type.get<std::string>();
-    const auto row = std::find_if(kTypes.begin(), kTypes.end(),
-                                  [&](const TypeRow& candidate) { return candidate.name == type_name; });
-    require(row != kTypes.end(), fmt::format("the unknown dtype '{}'", type_name));
+    const auto known = std::ranges::find(kNames, type_name);
+    require(known != kNames.end(), fmt::format("the unknown dtype '{}'", type_name));
 
-    StoredTensor result{name, row->type, {}, {}};
+    StoredTensor result{name, static_cast<DType>(known - kNames.begin()), {}, {}};
     for (const auto& extent : shape) {
       require(extent.get<std::uint64_t>() <= std::uint64_t{INT64_MAX}, "an extent beyond 2^63");
       result.shape.push_back(extent.get<std::int64_t>());
@@ -103,7 +87,7 @@ class HeaderReader {
     const auto begin = offsets[0].get<std::uint64_t>(), end = offsets[1].get<std::uint64_t>();
     require(begin <= end && end <= data_.size(),
             fmt::format("bytes {}..{} in a data section of {}", begin, end, data_.size()));
-    const auto expected = byte_count(result.shape, row->size);
+    const auto expected = byte_count(result.shape, sdk::dtype_bytes(result.type));
     require(expected && *expected == end - begin,
             fmt::format("a shape that does not fit its {} bytes", end - begin));
     result.bytes = data_.subspan(begin, end - begin);
@@ -153,11 +137,8 @@ class HeaderReader {
 
 }  // namespace
 
-std::size_t stored_size(StoredType type) {
-  return row_of(type).size;
-}
-std::string_view stored_name(StoredType type) {
-  return row_of(type).name;
+std::string_view stored_name(DType type) {
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
@@ -204,13 +185,13 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Stor
   std::vector<const StoredTensor*> order;
   for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
   std::stable_sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
-    return stored_size(a->type) > stored_size(b->type);
+    return sdk::dtype_bytes(a->type) > sdk::dtype_bytes(b->type);
   });
   nlohmann::json header = nlohmann::json::object();
   if (!metadata.empty()) header[std::string(kMetadataKey)] = metadata;
   std::uint64_t position = 0;
   for (const StoredTensor* tensor : order) {
-    const auto expected = byte_count(tensor->shape, stored_size(tensor->type));
+    const auto expected = byte_count(tensor->shape, sdk::dtype_bytes(tensor->type));
     if (!expected || *expected != tensor->bytes.size()) {
       throw run_error("cannot write '{}': tensor '{}' has {} bytes, which is not its shape", path.string(),
                       tensor->name, tensor->bytes.size());

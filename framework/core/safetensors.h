@@ -4,6 +4,8 @@
 // optional "__metadata__" object of strings, then the tensors' raw little-endian row-major data.
 #pragma once
 
+#include <mulligan/dtype.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -15,23 +17,22 @@
 #include <string_view>
 #include <vector>
 
+#include "framework/core/tensor_type.h"
+
 namespace mulligan {
 
-enum class StoredType { f64, f32, f16, bf16, i64, i32, u16, i8, u8 };
-
-// Bytes per element, and the name used in the file ("F32").
-std::size_t stored_size(StoredType type);
-std::string_view stored_name(StoredType type);
+// The name that the file has for a dtype ("F32").
+std::string_view stored_name(DType type);
 
 // One tensor. `bytes` is a view: into the mapped file when read, into the caller's memory when written.
 struct StoredTensor {
   std::string name;
-  StoredType type = StoredType::f32;
+  DType type = MLG_F32;
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
 
   // Number of elements (1 for a scalar).
-  std::size_t element_count() const { return bytes.size() / stored_size(type); }
+  std::size_t element_count() const { return bytes.size() / sdk::dtype_bytes(type); }
 
   // The elements copied out without conversion; T must have the stored width (checked by the caller through
   // `type`). The file does not promise alignment, hence a copy and no typed view.

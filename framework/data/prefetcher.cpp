@@ -1,7 +1,5 @@
 #include "framework/data/prefetcher.h"
 
-#include <mulligan/alternate_stack.hpp>
-
 #include <algorithm>
 #include <utility>
 
@@ -17,10 +15,7 @@ void Prefetcher::start() {
   head_ = 0;
   ready_ = 0;
   failure_ = nullptr;
-  thread_ = std::jthread([this](const std::stop_token& stop) {
-    sdk::install_alternate_stack();
-    read_ahead(stop);
-  });
+  thread_ = std::jthread([this](const std::stop_token& stop) { read_ahead(stop); });
 }
 
 void Prefetcher::read_ahead(const std::stop_token& stop) {

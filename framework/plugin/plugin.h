@@ -27,7 +27,6 @@ class Plugin {
 
   mlg_kind kind() const { return static_cast<mlg_kind>(header_->kind); }
   std::string name() const { return header_->name; }
-  std::string version() const { return header_->version; }
   std::string summary() const { return header_->summary; }
   // Version of the plugin's state in checkpoints; resuming with another one is refused.
   std::uint32_t state_version() const { return header_->state_version; }

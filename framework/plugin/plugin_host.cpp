@@ -142,8 +142,8 @@ std::string table_problem(const mlg_plugin_header* table) {
         "table",
         table->struct_size, shape.bytes, MLG_ABI_MAJOR, MLG_ABI_MINOR);
   }
-  if (!table->name || !table->version || !table->summary) {
-    return "leaves name, version or summary of its table null; give all three";
+  if (!table->name || !table->summary) {
+    return "leaves name or summary of its table null; give both";
   }
   if ((table->key_count > 0 && !table->keys) || (table->kernel_count > 0 && !table->kernels)) {
     return "counts keys or kernels in its table but gives no list of them";

@@ -54,7 +54,7 @@ class PluginHost {
   // its kind in the message ("loss plugin").
   std::vector<std::filesystem::path> find(const std::string& name, std::string_view what = "plugin") const;
 
-  // All plugins loaded so far, in order of loading. Their name, version, path and sha256 go into result.json and checkpoints.
+  // All plugins loaded so far, in order of loading. Their name, path and sha256 go into result.json and checkpoints.
   const std::vector<PluginHandle>& loaded() const { return loaded_; }
 
   // All places with their files.

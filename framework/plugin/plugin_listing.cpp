@@ -33,7 +33,6 @@ Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
   }
   return {{"kind", kind_word(plugin.kind())},
           {"name", plugin.name()},
-          {"version", plugin.version()},
           {"summary", plugin.summary()},
           {"abi", plugin.abi()},
           {"state_version", plugin.state_version()},
@@ -46,9 +45,9 @@ Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
 
 std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
   std::string text = fmt::format(
-      "{} '{}' {}: {}\n  file    {} (from {})\n  sha256  {}\n  ABI     {}, state version {}\n",
-      kind_word(plugin.kind()), plugin.name(), plugin.version(), plugin.summary(), plugin.path().string(),
-      place.origin, plugin.sha256(), plugin.abi(), plugin.state_version());
+      "{} '{}': {}\n  file    {} (from {})\n  sha256  {}\n  ABI     {}, state version {}\n",
+      kind_word(plugin.kind()), plugin.name(), plugin.summary(), plugin.path().string(), place.origin,
+      plugin.sha256(), plugin.abi(), plugin.state_version());
   for (const mlg_kernel& kernel : plugin.kernels()) {
     text += fmt::format("  kernel  {} on {}: {}\n", kernel.name, kernel.backend, kernel.signature);
   }
@@ -92,9 +91,8 @@ std::string list_plugins(PluginHost& host, bool json) {
       try {
         const PluginHandle plugin = host.load_file(file);
         plugins.push_back(plugin_json(*plugin, place));
-        text += fmt::format("  {:<12} {:<20} {:<8} ABI {:<5} {:<32} {}\n", kind_word(plugin->kind()),
-                            plugin->name(), plugin->version(), plugin->abi(), file.filename().string(),
-                            plugin->summary());
+        text += fmt::format("  {:<12} {:<20} ABI {:<5} {:<32} {}\n", kind_word(plugin->kind()),
+                            plugin->name(), plugin->abi(), file.filename().string(), plugin->summary());
       } catch (const Error& error) {
         rejected.push_back({{"path", file.string()}, {"problem", error.what()}});
         text += fmt::format("  unusable     {}: {}\n", file.filename().string(), error.what());

@@ -7,7 +7,7 @@
 
 namespace mulligan {
 
-// All plugins found, place by place: kind, name, version, ABI, file; and unusable files with the reason. Loads every usable
+// All plugins found, place by place: kind, name, ABI, file; and unusable files with the reason. Loads every usable
 // plugin. Text ends with a newline; `json` gives one object {"places": [...]}.
 std::string list_plugins(PluginHost& host, bool json);
 

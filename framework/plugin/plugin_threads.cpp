@@ -11,12 +11,8 @@ thread_local int plugin_threads = 0;
 
 }  // namespace
 
-PluginThreads::PluginThreads(int threads) : before_(plugin_threads) {
+void set_plugin_threads(int threads) {
   plugin_threads = threads;
-}
-
-PluginThreads::~PluginThreads() {
-  plugin_threads = before_;
 }
 
 void plugin_parallel_for(std::int64_t count, std::int64_t grain,

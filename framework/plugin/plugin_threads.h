@@ -5,18 +5,9 @@
 
 namespace mulligan {
 
-// While it lives, plugin_parallel_for in this thread uses this number of threads (0: one per core). The number is per thread,
-// because the loop is a C function without an object.
-class PluginThreads {
- public:
-  explicit PluginThreads(int threads);
-  ~PluginThreads();
-  PluginThreads(const PluginThreads&) = delete;
-  PluginThreads& operator=(const PluginThreads&) = delete;
-
- private:
-  int before_;
-};
+// From now on plugin_parallel_for in this thread uses this number of threads (0, at first: one per core). The number is per
+// thread, because the loop is a C function without an object.
+void set_plugin_threads(int threads);
 
 // parallel_for of the plugin kinds that have one: body over [0, count) in pieces of at least `grain`.
 void plugin_parallel_for(std::int64_t count, std::int64_t grain,

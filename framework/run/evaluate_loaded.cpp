@@ -23,8 +23,8 @@ constexpr const char* phase = "evaluate";
 void save(ScoreState& state, const EvalPosition& position, double seconds) {
   const double loss[] = {position.sums.loss_nats};
   const Json json{{"row", position.row}, {"tokens", position.sums.tokens}, {"bytes", position.sums.bytes}};
-  state.save({{"loss_sum_nats", StoredType::f64, {1}, std::as_bytes(std::span(loss))}},
-             {{"evaluation", json.dump()}}, {{phase, seconds}});
+  state.save({{"loss_sum_nats", MLG_F64, {1}, std::as_bytes(std::span(loss))}}, {{"evaluation", json.dump()}},
+             {{phase, seconds}});
 }
 
 EvalPosition read(const SafetensorsFile& file) {

@@ -76,12 +76,8 @@ void deal_to_ranks(std::vector<PlannedParameter>& parameters) {
 
 }  // namespace
 
-DType to_dtype(Precision precision) {
-  return precision == Precision::bf16 ? MLG_BF16 : precision == Precision::fp16 ? MLG_F16 : MLG_F32;
-}
-
 ComputeTypes compute_types(const Phase& phase) {
-  const DType compute = to_dtype(phase.compute_dtype);
+  const DType compute = phase.compute_dtype;
   if (phase.layercast == LayerCast::off) return compute;
   return {compute, phase.layercast == LayerCast::bf16 ? MLG_BF16 : MLG_F16};
 }
@@ -131,7 +127,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
 
   std::unordered_map<std::string, DType> masters;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    masters[names[i]] = to_dtype(config.parameters[rows[i]].master_dtype);
+    masters[names[i]] = config.parameters[rows[i]].master_dtype;
   }
   std::vector<PlannedParameter> planned;
   std::vector<ParameterLayout> layouts =
@@ -142,7 +138,7 @@ std::vector<PlannedParameter> plan_parameters(const RunConfig& config) {
     layout.trained = row.optimizer != no_optimizer;
     refuse_inert(config.model, layout, row);
     planned.push_back({std::move(layout), optimizer_index(config, row.optimizer), row.lr_multiplier,
-                       row.weight_decay_multiplier, row.communication, to_dtype(row.communication_dtype)});
+                       row.weight_decay_multiplier, row.communication, row.communication_dtype});
     if (config.parallel.strategy == ParallelStrategy::ddp || !planned.back().trained()) {
       planned.back().communication = Communication::replicated;
       planned.back().communication_dtype = MLG_F32;

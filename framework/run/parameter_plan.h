@@ -42,7 +42,6 @@ struct PlannedParameter {
   std::string updated_gradient(int world_size) const;
 };
 
-DType to_dtype(Precision precision);
 // What a phase computes in, and what weights are scored in.
 ComputeTypes compute_types(const Phase& phase);
 ComputeTypes scored_types(const RunConfig& config);

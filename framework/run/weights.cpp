@@ -32,8 +32,7 @@ std::string save_weights(const std::filesystem::path& path, const TensorStore& s
     const std::string tensor = source(parameter);
     const TensorType& type = store.type(tensor);
     contents.push_back(download_bytes(store, tensor));
-    tensors.push_back({parameter.name(), type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
-                       stored_shape(type), contents.back()});
+    tensors.push_back({parameter.name(), type.dtype, stored_shape(type), contents.back()});
   }
   const std::string digest = tensors_sha256(tensors);
   auto complete = metadata;

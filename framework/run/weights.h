@@ -16,13 +16,9 @@
 
 namespace mulligan {
 
-// The reverse of encode_floats(). Throws std::logic_error for dtypes that it does not know.
-inline std::vector<float> decode_floats(std::span<const std::byte> bytes, DType dtype) {
-  return decode_weights(bytes, stored_type(dtype));
-}
 // The values of a tensor of the store, of f32, bf16 or f16. Waits for the device.
 inline std::vector<float> download_values(const TensorStore& store, std::string_view name) {
-  return decode_floats(download_bytes(store, name), store.type(name).dtype);
+  return decode_weights(download_bytes(store, name), store.type(name).dtype);
 }
 
 // Metadata of a weights file: the DataIdentity of its run as JSON.

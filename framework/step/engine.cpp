@@ -168,7 +168,7 @@ void TrainingEngine::initialise(std::uint64_t seed) {
     const std::vector<std::byte> master = encode_floats(drawn[i], parameter.layout.master);
     store_.upload(master_name(parameter.name()), master);
     if (groups_.wrapped() && parameter.trained()) store_.upload(rest_name(parameter.name()), master);
-    if (has_average(parameter)) upload_average(parameter, decode_floats(master, parameter.layout.master));
+    if (has_average(parameter)) upload_average(parameter, decode_weights(master, parameter.layout.master));
   }
   upload_blend(config_.ema.from_step == 0);
   reset_optimizers();

@@ -52,7 +52,7 @@ void require_tree(const RunConfig& config, const std::vector<PlannedParameter>& 
           phase.micro_batches == config.train.micro_batches ? "" : " of phase '" + phase.name + "'",
           world_size));
     }
-    if (phase.compute_dtype != Precision::fp32) {
+    if (phase.compute_dtype != MLG_F32) {
       refuse(fmt::format("needs fp32, and phase '{}' computes in bf16; set its compute_dtype", phase.name));
     }
   }

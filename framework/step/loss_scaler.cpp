@@ -14,7 +14,7 @@ LossScaler::LossScaler(const LossScaleConfig& config) : config_(config) {
 }
 
 bool LossScaler::scales(const LossScaleConfig& config, const Phase& phase) {
-  if (config.mode == LossScaleMode::automatic) return phase.compute_dtype == Precision::fp16;
+  if (config.mode == LossScaleMode::automatic) return phase.compute_dtype == MLG_F16;
   return config.mode != LossScaleMode::off;
 }
 

@@ -52,7 +52,7 @@ void PhaseDevices::start_at(std::size_t phase) {
 // fp32, otherwise 2e-2; absent where they compute different things.
 static std::optional<double> probe_tolerance_nats(const Phase& before, const Phase& after) {
   if (before.layer_order != after.layer_order) return {};
-  const bool fp32 = before.compute_dtype == Precision::fp32 && after.compute_dtype == Precision::fp32;
+  const bool fp32 = before.compute_dtype == MLG_F32 && after.compute_dtype == MLG_F32;
   return fp32 && before.layercast == after.layercast ? 1e-4 : 2e-2;
 }
 

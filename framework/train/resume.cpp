@@ -223,7 +223,7 @@ std::vector<CheckpointPlugin> checkpoint_plugins(const LoadedConfig& loaded, Plu
   for (const PluginTableRef& ref : plugin_tables(loaded.config)) {
     const PluginHandle plugin = load_plugin(host, ref.kind, *ref.table);
     plugins.push_back({ref.table->section, std::string(kind_word(plugin->kind())), plugin->name(),
-                       plugin->version(), plugin->state_version(), plugin->sha256()});
+                       plugin->state_version(), plugin->sha256()});
   }
   return plugins;
 }
@@ -240,16 +240,15 @@ void compare_plugins(const CheckpointManifest& manifest, const LoadedConfig& loa
       continue;  // reported as a changed setting
     if (saved->state_version != now.state_version) {
       throw config_error(
-          "[{}]: the checkpoint keeps the state of {} '{}' in version {}, but this library (version {}) has "
-          "state version {}; resume with the library of the saved run, version {}.",
-          now.section, now.kind, now.name, saved->state_version, now.version, now.state_version,
-          saved->version);
+          "[{}]: the checkpoint keeps the state of {} '{}' in version {}, but this library has state version "
+          "{}; resume with the library of the saved run.",
+          now.section, now.kind, now.name, saved->state_version, now.state_version);
     }
     if (saved->sha256 != now.sha256) {
       notes.push_back(fmt::format(
-          "warning: [{}]: the library of {} '{}' is not the one of the saved run (version {}, now {}): "
-          "losses may differ in their last bits",
-          now.section, now.kind, now.name, saved->version, now.version));
+          "warning: [{}]: the library of {} '{}' is not the one of the saved run: losses may differ in their "
+          "last bits",
+          now.section, now.kind, now.name));
     }
   }
 }

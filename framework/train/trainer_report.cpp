@@ -155,7 +155,6 @@ void Trainer::write_result(const std::vector<std::string>& broken, const Json& m
   for (const PluginHandle& plugin : plugins_in_use(loaded_, host_)) {
     plugins.push_back({{"kind", kind_word(plugin->kind())},
                        {"name", plugin->name()},
-                       {"version", plugin->version()},
                        {"state_version", plugin->state_version()},
                        {"sha256", plugin->sha256()}});
   }

@@ -98,7 +98,7 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
   begin_log(resume, !options.resume.empty());
   for (const auto& device : devices_.devices()) {
     check_loss_at_start(*device->plugins.backend, *device->plugins.loss, config_.model,
-                        to_dtype(config_.phases.front().compute_dtype));
+                        config_.phases.front().compute_dtype);
   }
   open_data();
   compile(std::move(make_communicator));

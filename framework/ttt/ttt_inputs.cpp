@@ -20,7 +20,7 @@ void require_scorable(const LoadedConfig& loaded) {
       fraction);
   // The steps have no scale of the loss ([loss_scale]), and gradients of single windows are small.
   config_error_if(
-      scored_dtype(loaded.config) == Precision::fp16,
+      loaded.config.phases.back().compute_dtype == MLG_F16,
       "train.compute_dtype = \"fp16\" is for training, whose loss is scaled; test-time training has no "
       "such scale, and its gradients would vanish: score with --set train.compute_dtype=bf16, or fp32.");
   if (ttt.transform && ttt.transform_order == TransformOrder::file) {

@@ -119,11 +119,11 @@ class TttSaver {
     Json json = {{"reference_row", reference_row}};
     std::vector<StoredTensor> tensors;
     for (const auto& [name, values] : losses())
-      tensors.push_back({name, StoredType::f32, {std::ssize(*values)}, std::as_bytes(std::span(*values))});
+      tensors.push_back({name, MLG_F32, {std::ssize(*values)}, std::as_bytes(std::span(*values))});
     if (standing) {
       json["standing"] = *standing;
       for (const auto& [name, bytes] : standing->tensors)
-        tensors.push_back({std::string(tensor_prefix) + name, StoredType::u8, {std::ssize(bytes)}, bytes});
+        tensors.push_back({std::string(tensor_prefix) + name, MLG_U8, {std::ssize(bytes)}, bytes});
     }
     state_->save(tensors, {{"ttt", json.dump()}}, attempt_seconds());
     unsaved_ = false;

@@ -43,13 +43,12 @@ struct mlg_key;    /* config.h: one configuration key */
 struct mlg_kernel; /* kernel.h: one device function */
 
 typedef struct mlg_plugin_header {
-  uint32_t magic;       /* MLG_ABI_MAGIC */
-  uint16_t abi_major;   /* must equal the host's */
-  uint16_t abi_minor;   /* at most the host's */
-  uint32_t struct_size; /* of the whole table */
-  uint32_t kind;        /* mlg_kind */
-  const char* name;     /* [a-z0-9_]+, unique per kind within a process */
-  const char* version;
+  uint32_t magic;         /* MLG_ABI_MAGIC */
+  uint16_t abi_major;     /* must equal the host's */
+  uint16_t abi_minor;     /* at most the host's */
+  uint32_t struct_size;   /* of the whole table */
+  uint32_t kind;          /* mlg_kind */
+  const char* name;       /* [a-z0-9_]+, unique per kind within a process */
   const char* summary;    /* one line for `mulligan plugins` */
   uint32_t state_version; /* of its state in checkpoints; the host refuses to resume with another one */
   uint32_t key_count;

@@ -60,6 +60,11 @@ class CallChecks : public Launch {
     require(size(argument) >= minimum, argument,
             "must have at least " + std::to_string(minimum) + " elements");
   }
+  // Requires what an optimiser's scalars() fills: f32, at least `count` numbers.
+  void scalars(std::uint32_t argument, std::int64_t count) const {
+    dtype(argument, {MLG_F32});
+    min_elements(argument, count);
+  }
   // Exact shape; -1 stands for any extent.
   void shape(std::uint32_t argument, std::initializer_list<std::int64_t> extents) const {
     const mlg_tensor& t = tensor(argument);

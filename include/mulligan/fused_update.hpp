@@ -28,10 +28,7 @@ struct FusedUpdate {
   std::uint32_t master, gradient_scale, average, copy, average_decay;
 
   void check(const CallChecks& call) const {
-    if (gradient_scale != no_scale) {
-      call.dtype(gradient_scale, {MLG_F32});
-      call.shape(gradient_scale, {1});
-    }
+    if (gradient_scale != no_scale) call.f32(gradient_scale, {1});
     call.dtype(average, {MLG_F32});
     call.same_shape(average, master);
     call.compute_dtype(copy);

@@ -2,7 +2,7 @@
 // (optimizer.hpp, loss.hpp, schedule.hpp, backend.hpp), which includes this one.
 //
 // A plugin class derives from the base of its kind and declares
-//   static constexpr const char* version = "1.0", *summary = "one line for `mulligan plugins`";
+//   static constexpr const char* summary = "one line for `mulligan plugins`";
 // and, where they apply,
 //   static constexpr unsigned state_version = 1;       // of what it keeps in checkpoints; 0 when absent
 //   static inline const sdk::Schema<Config> schema{...};   // its TOML keys; the constructor then takes a
@@ -85,7 +85,6 @@ mlg_plugin_header make_header(mlg_kind kind, const char* name) {
   header.struct_size = sizeof(Table);
   header.kind = kind;
   header.name = name;
-  header.version = Class::version;
   header.summary = Class::summary;
   if constexpr (requires { Class::state_version; }) header.state_version = Class::state_version;
   if constexpr (requires { Class::schema; }) {

@@ -11,10 +11,8 @@ namespace mulligan::sdk {
 using Progress = mlg_progress;
 
 // The schedule's values for the next step; members as in schedule.h.
-struct Rate {
-  double lr = 0;
-  std::int64_t cycle = 0;
-  double momentum_factor = 1, weight_decay_factor = 1, batch_factor = 1;
+struct Rate : mlg_rate {
+  Rate(double rate, std::int64_t restarts) : mlg_rate{rate, restarts, 1, 1, 1} {}
 };
 
 class Schedule {
@@ -29,10 +27,7 @@ template <typename Class>
 mlg_schedule_table make_schedule_table(const char* name) {
   auto table = new_table<Class, Schedule, mlg_schedule_table>(MLG_SCHEDULE, name);
   table.rate = [](void* self, const mlg_progress* progress, double base_lr, mlg_rate* out) -> mlg_error {
-    return guarded([&] {
-      const Rate rate = static_cast<const Schedule*>(self)->rate(*progress, base_lr);
-      *out = {rate.lr, rate.cycle, rate.momentum_factor, rate.weight_decay_factor, rate.batch_factor};
-    });
+    return guarded([&] { *out = static_cast<const Schedule*>(self)->rate(*progress, base_lr); });
   };
   return table;
 }

@@ -91,7 +91,7 @@ AttentionLook::AttentionLook(const LoadedConfig& loaded, PluginHost& host, const
     : config_(loaded.config),
       plugins_(make_phase_plugins(loaded, host, section)),
       tokens_(tokens_of(config_)),
-      probe_(*plugins_.backend, *plugins_.loss, config_, to_dtype(phase.compute_dtype), {},
+      probe_(*plugins_.backend, *plugins_.loss, config_, phase.compute_dtype, {},
              drawn_row({tokens_}, config_.model.vocabulary, 1)) {}
 
 AttentionRecord AttentionLook::look(const Weights& weights, const Batch& row, std::int64_t step) {

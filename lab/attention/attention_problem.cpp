@@ -38,7 +38,7 @@ struct BiasRow {
 };
 
 std::vector<float> in_bf16(const std::vector<float>& values) {
-  return decode_floats(encode_floats(values, MLG_BF16), MLG_BF16);
+  return decode_weights(encode_floats(values, MLG_BF16), MLG_BF16);
 }
 
 struct Inputs {

@@ -73,7 +73,7 @@ void Members::make_centre() {
 }
 
 void Members::make(std::int64_t member) {
-  const PluginThreads threads(threads_);
+  set_plugin_threads(threads_);
   model_.load([&](TensorStore& store, const std::vector<ParameterLayout>&) {
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const Weight& weight = weights_[i];

@@ -191,7 +191,7 @@ EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const Weigh
   RunLog log(options, {});
   LoadedModel model(backend, config);
   EnsembleScore score;
-  score.plugin = fmt::format("{} {}", plugin.plugin().name(), plugin.plugin().version());
+  score.plugin = plugin.plugin().name();
   score.settings = settings_text(keys);
   score.members = config.ensemble->options.members;
   score.seed = config.ensemble->options.seed;

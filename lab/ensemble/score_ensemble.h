@@ -22,7 +22,7 @@ struct ScoreOptions : ConsoleOptions {
 
 // Never a run's val_bpb, because it is the score of several models.
 struct EnsembleScore {
-  std::string plugin;    // "stochastic_rounding 1.0"
+  std::string plugin;    // "stochastic_rounding"
   std::string settings;  // the plugin's keys: "bits = 5, scales = \"row\""
   std::int64_t members = 0, seed = 0;
   std::uint64_t tokens = 0, bytes = 0;  // scored; bytes 0 without a tokenizer

@@ -151,14 +151,14 @@ void check(const ProbeOptions& options) {
 
 struct ProbePrecision {
   const char* name;
-  Precision compute;
+  DType compute;
   LayerCast layercast;
 };
-constexpr ProbePrecision precisions[] = {{"fp32", Precision::fp32, LayerCast::off},
-                                         {"bf16", Precision::bf16, LayerCast::off},
-                                         {"fp16", Precision::fp16, LayerCast::off},
-                                         {"layercast-bf16", Precision::fp32, LayerCast::bf16},
-                                         {"layercast-fp16", Precision::fp32, LayerCast::fp16}};
+constexpr ProbePrecision precisions[] = {{"fp32", MLG_F32, LayerCast::off},
+                                         {"bf16", MLG_BF16, LayerCast::off},
+                                         {"fp16", MLG_F16, LayerCast::off},
+                                         {"layercast-bf16", MLG_F32, LayerCast::bf16},
+                                         {"layercast-fp16", MLG_F32, LayerCast::fp16}};
 
 const ProbePrecision& find_precision(const std::string& name) {
   const auto* found = std::ranges::find(precisions, name, &ProbePrecision::name);

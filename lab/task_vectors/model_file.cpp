@@ -118,7 +118,7 @@ void save_model(const std::filesystem::path& path, const std::vector<Parameter>&
   std::vector<StoredTensor> tensors;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     tensors.push_back(
-        {parameters[i].name, StoredType::f32, parameters[i].shape, std::as_bytes(std::span(values.at(i)))});
+        {parameters[i].name, MLG_F32, parameters[i].shape, std::as_bytes(std::span(values.at(i)))});
   }
   metadata[tensors_sha256_key] = tensors_sha256(tensors);
   require_new_file(path);

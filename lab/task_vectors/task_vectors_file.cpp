@@ -116,7 +116,7 @@ class Reader {
   std::vector<Codes> read_part(const std::string& part, const std::vector<Parameter>& parameters,
                                int bits) const {
     const StoredTensor* grids = file_.find(grids_name(part));
-    require(grids != nullptr && grids->type == StoredType::f64 &&
+    require(grids != nullptr && grids->type == MLG_F64 &&
                 grids->shape == std::vector<std::int64_t>{static_cast<std::int64_t>(parameters.size()), 2},
             fmt::format("'{}' is missing or of another kind", grids_name(part)));
     const std::vector<double> numbers = grids->copy<double>();
@@ -125,8 +125,7 @@ class Reader {
       const std::string name = codes_name(part, parameters[i].name);
       const StoredTensor* codes = file_.find(name);
       const std::size_t count = parameters[i].elements();
-      require(codes != nullptr && codes->type == StoredType::u8 &&
-                  codes->bytes.size() == packed_bytes(count, bits),
+      require(codes != nullptr && codes->type == MLG_U8 && codes->bytes.size() == packed_bytes(count, bits),
               fmt::format("'{}' is missing or of another length", name));
       require(clean_padding(codes->bytes, count, bits), fmt::format("'{}' does not end in zeros", name));
       const Grid grid{numbers[2 * i], numbers[2 * i + 1]};
@@ -160,12 +159,12 @@ std::size_t write_task_vectors(const std::filesystem::path& path, const TaskVect
     for (std::size_t i = 0; i < codes.size(); ++i) {
       numbers.insert(numbers.end(), {codes[i].grid.step, codes[i].grid.zero});
       tensors.push_back({codes_name(part, vectors.parameters[i].name),
-                         StoredType::u8,
+                         MLG_U8,
                          {static_cast<std::int64_t>(codes[i].packed.size())},
                          codes[i].packed});
     }
     tensors.push_back({grids_name(part),
-                       StoredType::f64,
+                       MLG_F64,
                        {static_cast<std::int64_t>(codes.size()), 2},
                        std::as_bytes(std::span(numbers))});
   });

@@ -60,8 +60,8 @@ void show(const std::string& path) {
   row("configuration", "sha256 " + m.config_sha256);
   for (const CheckpointPlugin& plugin : m.plugins) {
     row("plugin",
-        fmt::format("[{}] {} '{}' {}, state version {}, sha256 {}", plugin.section, plugin.kind, plugin.name,
-                    plugin.version, plugin.state_version, plugin.sha256.substr(0, 16)));
+        fmt::format("[{}] {} '{}', state version {}, sha256 {}", plugin.section, plugin.kind, plugin.name,
+                    plugin.state_version, plugin.sha256.substr(0, 16)));
   }
   for (const CheckpointFile& file : m.files) {
     row("file", fmt::format("{} {} bytes, sha256 {}", file.name, file.bytes, file.sha256));
@@ -129,10 +129,10 @@ void diff(const std::string& first, const std::string& second) {
   throw run_error("'{}' and '{}' differ in {} tensors.", first, second, differences.size());
 }
 
-std::optional<StoredType> dtype_of(const std::string& word) {
-  if (word == "f32") return StoredType::f32;
-  if (word == "bf16") return StoredType::bf16;
-  if (word == "f16") return StoredType::f16;
+std::optional<DType> dtype_of(const std::string& word) {
+  if (word == "f32") return MLG_F32;
+  if (word == "bf16") return MLG_BF16;
+  if (word == "f16") return MLG_F16;
   return {};
 }
 
@@ -210,7 +210,7 @@ void import_checkpoint(const CheckpointArguments& arguments) {
       fs::exists(index) ? open_indexed(index) : std::vector{SafetensorsFile(weights_file(arguments.path))};
   const NameMap map = arguments.map.empty() ? same_names(model) : read_name_map(arguments.map);
   fmt::print("{}: {} tensors\n", arguments.output,
-             import_weights(source, map, model, dtype_of(arguments.dtype).value_or(StoredType::f32),
+             import_weights(source, map, model, dtype_of(arguments.dtype).value_or(MLG_F32),
                             arguments.output,
                             weights_metadata(loaded, "imported", imported_data(source.front(), loaded))));
 }

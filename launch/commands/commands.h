@@ -25,7 +25,7 @@ void require_command(const CLI::App& parent);
 // For `checkpoint export`: the weights of a run directory, an artifact or a weights file, for `form` "hf" or "gguf". "weights":
 // a weights file of this program, as from `checkpoint import`.
 void export_model(const std::string& path, const std::string& form, const std::string& output,
-                  std::optional<StoredType> dtype, const RunOptions& run);
+                  std::optional<DType> dtype, const RunOptions& run);
 // Of `plugins`.
 void add_kernels_command(CLI::App& plugins);
 

@@ -17,7 +17,7 @@
 namespace mulligan {
 
 void export_model(const std::string& path, const std::string& form, const std::string& output,
-                  std::optional<StoredType> dtype, const RunOptions& run) {
+                  std::optional<DType> dtype, const RunOptions& run) {
   require_one_process("export");
   PluginHost host = run.plugin_host();
   WeightSource source = open_weights(path, run);
@@ -34,7 +34,7 @@ void export_model(const std::string& path, const std::string& form, const std::s
     values.push_back(model.store().download_as<float>(master_name(layout.spec.name)));
     const std::span dims(layout.spec.type.dims);
     contents.weights.push_back({layout.spec.name,
-                                StoredType::f32,
+                                MLG_F32,
                                 {dims.begin(), dims.begin() + layout.spec.type.rank},
                                 std::as_bytes(std::span(values.back()))});
   }

@@ -55,8 +55,8 @@ void make_training_programs(LoadedConfig& loaded, PluginHost& host, int ranks) {
   const std::vector<PlannedParameter> parameters = plan_parameters(config);
   const RunPlugins plugins = make_run_plugins(loaded, host);
   const LossProbe check(*plugins.backend, *plugins.loss,
-                        {8, config.model.vocabulary, config.model.width,
-                         to_dtype(config.phases.front().compute_dtype), config.model.softcap},
+                        {8, config.model.vocabulary, config.model.width, config.phases.front().compute_dtype,
+                         config.model.softcap},
                         false);
   OptimizerGroups groups(config, plugins, parameters);
   const std::unique_ptr<Communicator> communicator = make_self_communicator(ranks);

@@ -22,7 +22,6 @@ struct AdamwConfig {
 
 class Adamw : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "Adam with decoupled weight decay";
   static constexpr unsigned state_version = 1;
   static constexpr bool fused_update = true, elementwise = true;

@@ -96,8 +96,7 @@ void AdamwUpdate::check(const sdk::CallChecks& call) {
   call.master_dtype(exp_avg_sq);
   call.same_shape(exp_avg_sq, gradient);
   call.same_dtype(exp_avg_sq, exp_avg);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, least_scalars);
+  call.scalars(scalars, least_scalars);
   fused.check(call);
 }
 

@@ -50,8 +50,7 @@ void MatrixMomentum::check(const sdk::CallChecks& call) {
   call.rank(gradient, 2, 3);
   call.master_dtype(momentum_buffer);
   call.same_shape(momentum_buffer, gradient);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, matrix_scalar_count);
+  call.scalars(scalars, matrix_scalar_count);
   call.master_dtype(direction);
   call.same_shape(direction, gradient);
   call.f32(gradient_scale, {1});

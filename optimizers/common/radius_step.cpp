@@ -96,8 +96,7 @@ void RadiusStep::check(const sdk::CallChecks& call) {
   call.rank(direction, 2, 3);
   call.master_dtype(master);
   call.same_shape(master, direction);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, matrix_scalar_count);
+  call.scalars(scalars, matrix_scalar_count);
   call.attribute_range(outward, 0, 1);
   call.attribute_range(floor, 0, 3);
   call.attribute_range(pin, 0, 2);

@@ -16,7 +16,6 @@ struct MuonConfig : DirectionConfig {
 
 class Muon : public MatrixOptimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "momentum with orthogonalised updates, for matrices and banks of them";
   static constexpr unsigned state_version = 1;

@@ -20,8 +20,7 @@ void MuonUpdate::check(const sdk::CallChecks& call) {
   call.master_dtype(direction);
   call.master_dtype(master);
   call.same_shape(master, direction);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, matrix_scalar_count);
+  call.scalars(scalars, matrix_scalar_count);
   fused.check(call);
 }
 

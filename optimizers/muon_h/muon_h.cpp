@@ -10,7 +10,6 @@ namespace {
 
 class MuonH : public MatrixOptimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "muon whose steps leave the norm of each matrix as it is; weights of zero stay zero";
   static constexpr unsigned state_version = 1;

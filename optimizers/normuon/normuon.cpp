@@ -14,7 +14,6 @@ struct NormuonConfig : ArenaDirectionConfig {
 
 class Normuon : public MatrixOptimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "muon whose rows (of wide matrices, columns) are divided by a running root mean square";
   static constexpr unsigned state_version = 1;

@@ -97,8 +97,7 @@ void NormuonApply::check(const sdk::CallChecks& call) {
   check_lines(call, factors, direction);
   call.master_dtype(master);
   call.same_shape(master, direction);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, matrix_scalar_count);
+  call.scalars(scalars, matrix_scalar_count);
 }
 
 void NormuonApply::run(const sdk::Launch& call) {

@@ -19,7 +19,6 @@ struct ScheduleFreeConfig {
 
 class ScheduleFreeAdamw : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "AdamW whose averaged weights are scored, without a falling rate";
   static constexpr unsigned state_version = 1;
   static constexpr bool evaluation_weights = true, fused_update = true, elementwise = true;

@@ -43,8 +43,7 @@ void update(const sdk::Launch& call, const Coefficients k, std::int64_t begin, s
 }  // namespace
 
 void ScheduleFreeShare::check(const sdk::CallChecks& call) {
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, free_scalar_count);
+  call.scalars(scalars, free_scalar_count);
   call.f32(weight_sum, {1});
   call.like(share, weight_sum);
 }
@@ -63,8 +62,7 @@ void ScheduleFreeUpdate::check(const sdk::CallChecks& call) {
   call.like(offset, gradient);
   call.like(exp_avg_sq, gradient);
   call.f32(share, {1});
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, free_scalar_count);
+  call.scalars(scalars, free_scalar_count);
   fused.check(call);
 }
 

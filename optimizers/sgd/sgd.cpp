@@ -15,7 +15,6 @@ struct SgdConfig {
 
 class Sgd : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "gradient descent with (Nesterov) momentum";
   static constexpr unsigned state_version = 1;
   static constexpr bool fused_update = true, elementwise = true;

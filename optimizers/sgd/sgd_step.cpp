@@ -49,8 +49,7 @@ void SgdUpdate::check(const sdk::CallChecks& call) {
   call.master_dtype(master);
   call.same_shape(master, gradient);
   call.like(momentum_buffer, gradient);
-  call.dtype(scalars, {MLG_F32});
-  call.min_elements(scalars, scalar_count);
+  call.scalars(scalars, scalar_count);
   fused.check(call);
 }
 

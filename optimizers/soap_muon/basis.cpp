@@ -18,15 +18,6 @@ void check_square(const sdk::CallChecks& call, std::uint32_t argument) {
   call.require(call.dim(argument, 0) == call.dim(argument, 1), argument, "must be square");
 }
 
-void check_order(const sdk::CallChecks& call, std::uint32_t order, std::int64_t count) {
-  call.i32(order, {count});
-}
-
-void check_scalars(const sdk::CallChecks& call, std::uint32_t argument) {
-  call.dtype(argument, {MLG_F32});
-  call.min_elements(argument, soap_scalar_count);
-}
-
 double dot(const double* a, const double* b, std::int64_t n) {
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -80,7 +71,7 @@ void SoapSort::check(const sdk::CallChecks& call) {
   check_square(call, basis);
   call.like(projected, basis);
   call.like(sorted, basis);
-  check_order(call, order, call.dim(basis, 0));
+  call.i32(order, {call.dim(basis, 0)});
 }
 
 std::size_t SoapSort::workspace_bytes(const sdk::CallChecks& call) {
@@ -109,8 +100,8 @@ void SoapPermute::check(const sdk::CallChecks& call) {
   call.dtype(x, {MLG_F32});
   call.rank(x, 2, 2);
   call.like(permuted, x);
-  check_order(call, row_order, call.dim(x, 0));
-  check_order(call, column_order, call.dim(x, 1));
+  call.i32(row_order, {call.dim(x, 0)});
+  call.i32(column_order, {call.dim(x, 1)});
 }
 
 void SoapPermute::run(const sdk::Launch& call) {
@@ -127,7 +118,7 @@ void SoapPermute::run(const sdk::Launch& call) {
 void SoapEigenvectors::check(const sdk::CallChecks& call) {
   check_square(call, gram);
   call.like(rows, gram);
-  check_scalars(call, scalars);
+  call.scalars(scalars, soap_scalar_count);
 }
 
 std::size_t SoapEigenvectors::workspace_bytes(const sdk::CallChecks& call) {
@@ -156,7 +147,7 @@ void SoapFirstRows::check(const sdk::CallChecks& call) {
   call.rank(image, 2, 2);
   call.require(call.dim(image, 1) == call.dim(rows, 1) && call.dim(image, 0) <= call.dim(rows, 0), image,
                "must be the first rows of rows");
-  check_scalars(call, scalars);
+  call.scalars(scalars, soap_scalar_count);
 }
 
 void SoapFirstRows::run(const sdk::Launch& call) {

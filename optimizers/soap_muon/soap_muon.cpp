@@ -38,7 +38,6 @@ struct SoapMuonConfig : ArenaDirectionConfig {
 
 class SoapMuon : public MatrixOptimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "muon of momentum that is whitened in the gradients' bases, with steps that mind the weights' norm";
   static constexpr unsigned state_version = 1;

@@ -19,11 +19,6 @@ void check_alike(const sdk::CallChecks& call, std::initializer_list<std::uint32_
   }
 }
 
-void check_scalars(const sdk::CallChecks& call, std::uint32_t argument) {
-  call.dtype(argument, {MLG_F32});
-  call.min_elements(argument, soap_scalar_count);
-}
-
 using TrustSums = std::array<double, SoapTrust::sums>;
 
 double trust(const TrustSums& sums, double agreement) {
@@ -60,7 +55,7 @@ void SoapKeepNorm::check(const sdk::CallChecks& call) {
   check_alike(call, {raw, x, result});
   check_alike(call, {raw_norm, x_norm});
   call.shape(raw_norm, {1});
-  check_scalars(call, scalars);
+  call.scalars(scalars, soap_scalar_count);
 }
 
 void SoapKeepNorm::run(const sdk::Launch& call) {
@@ -77,7 +72,7 @@ void SoapTrust::check(const sdk::CallChecks& call) {
   check_alike(call, {raw, white, gradient, blended});
   call.rank(raw, 2, 2);
   call.f32(gate, {2});
-  check_scalars(call, scalars);
+  call.scalars(scalars, soap_scalar_count);
   call.attribute_range(agreement, 0, 0.999999);
 }
 

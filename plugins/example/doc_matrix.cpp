@@ -17,7 +17,6 @@ struct Config {
 
 class DocMatrix final : public sdk::Adapters {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "a matrix per document on the values and the MLP's result";
   static inline const sdk::Schema<Config> schema{
       sdk::key("first_steps", &Config::first_steps, "gradient steps on a document's first chunk")

@@ -24,8 +24,7 @@ struct LionStep {
     call.master_dtype(master);  // f32 or bf16
     call.same_shape(master, gradient);
     call.like(momentum, gradient);
-    call.dtype(scalars, {MLG_F32});
-    call.min_elements(scalars, 1);
+    call.scalars(scalars, 1);
   }
 
   // At every step; neither allocates nor throws. Elements are independent, so the pieces may run at once.
@@ -59,7 +58,6 @@ struct Config {
 // 3. The optimiser: records one call per parameter; what changes from step to step goes through the scalars.
 class Lion final : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "sign of an interpolated momentum, with decoupled weight decay";
   static constexpr unsigned state_version = 1;
   static constexpr bool elementwise = true;  // no element of master or momentum depends on another

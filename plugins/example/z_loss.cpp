@@ -14,15 +14,11 @@ namespace z_loss {
 namespace {
 
 void check_rows(const sdk::CallChecks& call, std::initializer_list<unsigned> per_row) {
-  call.compute_dtype(Forward::logits);
-  call.rank(Forward::logits, 2, 2);
+  call.matrix(Forward::logits);
   call.require(call.dim(Forward::logits, 1) > 0, Forward::logits, "must have a vocabulary of at least one");
   call.attribute_range(Forward::weight, 0, 1e6);
-  call.dtype(Forward::targets, {MLG_I32});
-  call.shape(Forward::targets, {call.dim(Forward::logits, 0)});
-  for (const unsigned argument : per_row) {
-    call.f32(argument, {call.dim(Forward::logits, 0)});
-  }
+  call.i32(Forward::targets, {call.dim(Forward::logits, 0)});
+  for (const unsigned argument : per_row) call.f32(argument, {call.dim(Forward::logits, 0)});
 }
 
 // body.operator()<T>(row) for each row of the logits; rows are independent, so several may run at once.
@@ -96,8 +92,7 @@ struct Config {
 
 class ZLoss final : public sdk::Loss {
  public:
-  static constexpr const char *version = "1.0",
-                              *summary = "cross entropy with a penalty on the logits' scale";
+  static constexpr const char* summary = "cross entropy with a penalty on the logits' scale";
   static inline const sdk::Schema<Config> schema{
       sdk::key("weight", &Config::weight, "weight of the squared log-sum-exp, in nats").range(0, 1e6)};
   static inline const mlg_kernel kernels[] = {sdk::cpu_kernel<Forward>(), sdk::cpu_kernel<Backward>(),

@@ -28,11 +28,6 @@ struct Warmup {
   std::int64_t warmup_steps = 0;
 };
 
-inline void require_one_warmup(const Warmup& warmup) {
-  if (warmup.warmup_fraction <= 0 || warmup.warmup_steps <= 0) return;
-  throw sdk::Error("warmup_steps and warmup_fraction both say how long the warm-up is; leave one out");
-}
-
 // The share of the run that one step takes. Of a wall clock it is known from the pace so far; before the
 // first step nothing is known of it, and a hundredth of the warm-up stands for it.
 inline double share_of_step(const std::string& by, const sdk::Progress& progress, const Warmup& warmup) {
@@ -55,7 +50,20 @@ inline double warmup_share(const Warmup& warmup, const std::string& by, const sd
   return static_cast<double>(warmup.warmup_steps) * share_of_step(by, progress, warmup);
 }
 
-// The keys of Warmup, then `own`. Config is derived from Warmup.
+// A schedule with a warm-up. Config is derived from Warmup.
+template <typename Config>
+class WarmedSchedule : public sdk::Schedule {
+ public:
+  explicit WarmedSchedule(const Config& config) : config_(config) {
+    if (config.warmup_fraction > 0 && config.warmup_steps > 0)
+      throw sdk::Error("warmup_steps and warmup_fraction both say how long the warm-up is; leave one out");
+  }
+
+ protected:
+  Config config_;
+};
+
+// The keys of Warmup, then `own`.
 template <typename Config, typename... Keys>
 sdk::Schema<Config> with_warmup_keys(const Keys&... own) {
   return sdk::Schema<Config>{

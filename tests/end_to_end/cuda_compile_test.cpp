@@ -68,8 +68,7 @@ std::set<std::string> compile_run(LoadedConfig loaded) {
                {{"mode", static_cast<double>(mode)}, {"first", 0}, {"elements", 64}});
   }
   // The gradients of the asymmetric caps, which training does without.
-  const TensorType logits(to_dtype(config.train.compute_dtype), {16, config.model.vocabulary}),
-      cap(MLG_F32, {1});
+  const TensorType logits(config.train.compute_dtype, {16, config.model.vocabulary}), cap(MLG_F32, {1});
   draws.call("asymmetric_softcap_bwd",
              {draws.external("logits", logits), draws.external("positive", cap),
               draws.external("negative", cap), draws.external("dy", logits), draws.external("dz", logits),

@@ -58,8 +58,8 @@ TEST(LayerCast, TrainingKeepsFp32MastersAndRoundsTheCopyAlone) {
       EXPECT_NEAR(run.step_loss_nats[i], fp32.step_loss_nats[i], 0.05) << storage << " step " << i + 1;
     bool narrow = true;
     for (const float weight : weights_of(run.directory).at("mlp_up_bank")) {
-      narrow = narrow && decode_floats(encode_floats({weight}, storage == "bf16" ? MLG_BF16 : MLG_F16),
-                                       storage == "bf16" ? MLG_BF16 : MLG_F16)[0] == weight;
+      narrow = narrow && decode_weights(encode_floats({weight}, storage == "bf16" ? MLG_BF16 : MLG_F16),
+                                        storage == "bf16" ? MLG_BF16 : MLG_F16)[0] == weight;
     }
     EXPECT_FALSE(narrow) << "masters have f32's digits";
   }
@@ -100,7 +100,7 @@ class LayerCastScores : public testing::TestWithParam<const char*> {
       const auto weights = weights_of(directory_);
       for (const ParameterLayout& layout : layouts) {
         std::vector<float> values = weights.at(layout.spec.name);
-        if (layout.spec.projection) values = decode_floats(encode_floats(values, stored()), stored());
+        if (layout.spec.projection) values = decode_weights(encode_floats(values, stored()), stored());
         upload_master(store, layout, values);
       }
     };

@@ -78,7 +78,7 @@ CMAKE
 #include <mulligan/schedule.hpp>
 __attribute__((visibility("default"))) int my_helper() { return 1; }
 struct One final : mulligan::sdk::Schedule {
-  static constexpr const char *version = "1.0", *summary = "constant";
+  static constexpr const char* summary = "constant";
   mulligan::sdk::Rate rate(const mulligan::sdk::Progress&, double lr) const override { return {lr, 0}; }
 };
 $3

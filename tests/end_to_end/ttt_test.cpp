@@ -80,7 +80,7 @@ TEST_F(TttEndToEnd, TheBaseModelsMastersKeepTheirDtypesWhereAsked) {
     LoadedConfig loaded =
         tiny().config(with(kTtt, {"ttt.audit=''", "ttt.base.lr=" + rate,
                                   std::string("ttt.base_keeps_dtypes=") + (keep ? "true" : "false")}));
-    for (ParameterRow& row : loaded.config.parameters) row.master_dtype = Precision::bf16;
+    for (ParameterRow& row : loaded.config.parameters) row.master_dtype = MLG_BF16;
     return adapted(std::move(loaded)).with.val_loss_nats;
   };
   EXPECT_EQ(score(true, "1e-6"), score(true, "0.0"));

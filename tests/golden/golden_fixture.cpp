@@ -57,15 +57,15 @@ std::vector<std::string> GoldenFixture::names() const {
 std::vector<double> GoldenFixture::doubles(std::string_view name) const {
   const StoredTensor& tensor = file_.at(name);
   switch (tensor.type) {
-    case StoredType::f64:
+    case MLG_F64:
       return tensor.copy<double>();
-    case StoredType::f32:
+    case MLG_F32:
       return converted<double, float>(tensor);
-    case StoredType::bf16:
+    case MLG_BF16:
       return converted_bf16<double>(tensor);
-    case StoredType::i32:
+    case MLG_I32:
       return converted<double, std::int32_t>(tensor);
-    case StoredType::u8:
+    case MLG_U8:
       return converted<double, std::uint8_t>(tensor);
     default:
       throw wrong_type(tensor, "F64, F32, BF16, I32 or U8");
@@ -75,11 +75,11 @@ std::vector<double> GoldenFixture::doubles(std::string_view name) const {
 std::vector<float> GoldenFixture::floats(std::string_view name) const {
   const StoredTensor& tensor = file_.at(name);
   switch (tensor.type) {
-    case StoredType::f64:
+    case MLG_F64:
       return converted<float, double>(tensor);
-    case StoredType::f32:
+    case MLG_F32:
       return tensor.copy<float>();
-    case StoredType::bf16:
+    case MLG_BF16:
       return converted_bf16<float>(tensor);
     default:
       throw wrong_type(tensor, "F32, F64 or BF16");
@@ -89,9 +89,9 @@ std::vector<float> GoldenFixture::floats(std::string_view name) const {
 std::vector<std::int32_t> GoldenFixture::ints(std::string_view name) const {
   const StoredTensor& tensor = file_.at(name);
   switch (tensor.type) {
-    case StoredType::i32:
+    case MLG_I32:
       return tensor.copy<std::int32_t>();
-    case StoredType::u8:
+    case MLG_U8:
       return converted<std::int32_t, std::uint8_t>(tensor);
     default:
       throw wrong_type(tensor, "I32 or U8");
@@ -100,7 +100,7 @@ std::vector<std::int32_t> GoldenFixture::ints(std::string_view name) const {
 
 std::vector<std::uint8_t> GoldenFixture::bytes(std::string_view name) const {
   const StoredTensor& tensor = file_.at(name);
-  if (tensor.type != StoredType::u8) throw wrong_type(tensor, "U8");
+  if (tensor.type != MLG_U8) throw wrong_type(tensor, "U8");
   return tensor.copy<std::uint8_t>();
 }
 
@@ -111,7 +111,7 @@ std::vector<std::int8_t> GoldenFixture::codes(std::string_view name) const {
 
 std::vector<std::uint16_t> GoldenFixture::bits(std::string_view name) const {
   const StoredTensor& tensor = file_.at(name);
-  if (tensor.type != StoredType::bf16) throw wrong_type(tensor, "BF16");
+  if (tensor.type != MLG_BF16) throw wrong_type(tensor, "BF16");
   return tensor.copy<std::uint16_t>();
 }
 

@@ -30,7 +30,7 @@ std::vector<CaseName> cases(const GoldenFixture& fixture) {
 
 plugin_test::LossResult run(const GoldenFixture& fixture, const CaseName& c, bool in_place) {
   const std::string logits = c.logits + ".logits";
-  const DType dtype = fixture.file().at(logits).type == StoredType::bf16 ? MLG_BF16 : MLG_F32;
+  const DType dtype = fixture.file().at(logits).type == MLG_BF16 ? MLG_BF16 : MLG_F32;
   return plugin_test::run_loss("softcap_ce", dtype, c.cap, fixture.shape(logits).back(),
                                fixture.floats(logits), fixture.ints(c.logits + ".targets"),
                                fixture.floats(c.logits + ".upstream"), in_place);
@@ -57,7 +57,7 @@ TEST(SoftcapCeGolden, LossLogsumexpAndGradient) {
     expect_near(result.token_loss, fixture.doubles(c.full + ".loss"), 2e-5);
     expect_near(result.saved, fixture.doubles(c.full + ".lse"), 2e-5);
     const std::vector<double> gradient = fixture.doubles(c.full + ".grad");
-    if (fixture.file().at(c.full + ".grad").type == StoredType::bf16) {
+    if (fixture.file().at(c.full + ".grad").type == MLG_BF16) {
       bf16_cases.insert(c.full);
       ASSERT_EQ(result.gradient.size(), gradient.size());
       for (std::size_t i = 0; i < gradient.size(); ++i) {

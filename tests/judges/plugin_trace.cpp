@@ -37,7 +37,7 @@ void trace_optimizer(const std::string& name, const std::string& keys, const std
     weights.insert(weights.end(), now.begin(), now.end());
   }
   write_safetensors(
-      out, {{"weights", StoredType::f32, file.at("gradients").shape, std::as_bytes(std::span(weights))}});
+      out, {{"weights", MLG_F32, file.at("gradients").shape, std::as_bytes(std::span(weights))}});
 }
 
 void trace_schedule(const std::string& name, const std::string& keys, std::int64_t steps, double lr) {
@@ -72,8 +72,8 @@ void trace_quantizer(const std::string& name, const std::string& keys, const std
   result.codes = codes.data();
   result.scales = scales.data();
   make_plugin<Quantizer>(MLG_QUANTIZER, name, keys)->quantize(request, result);
-  write_safetensors(out, {{"codes", StoredType::i8, shape, std::as_bytes(std::span(codes))},
-                          {"scales", StoredType::f32, {shape[0]}, std::as_bytes(std::span(scales))}});
+  write_safetensors(out, {{"codes", MLG_I8, shape, std::as_bytes(std::span(codes))},
+                          {"scales", MLG_F32, {shape[0]}, std::as_bytes(std::span(scales))}});
 }
 
 }  // namespace

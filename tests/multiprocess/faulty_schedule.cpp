@@ -19,7 +19,6 @@ bool is_there(const std::string& fault) {
 
 class Faulty final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "a constant rate with planted faults, for tests";
 
   sdk::Rate rate(const sdk::Progress&, double base_lr) const override {

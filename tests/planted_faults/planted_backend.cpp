@@ -32,7 +32,6 @@ struct Prepared {
 
 class Planted final : public sdk::Backend {
  public:
-  static constexpr const char* version = "1.0.0";
   static constexpr const char* summary = "The cpu backend with a planted fault.";
   static inline const sdk::Schema<Config> schema{
       sdk::key("fault", &Config::fault, "what is done wrongly").choices(planted::fault_names),

@@ -19,8 +19,7 @@ namespace sdk = mulligan::sdk;
 
 class Device final : public sdk::Backend {
  public:
-  static constexpr const char *version = "1.0",
-                              *summary = "the stub driver's memory and one stream, for tests";
+  static constexpr const char* summary = "the stub driver's memory and one stream, for tests";
   Device() { cuStreamCreate(&stream_, 0); }
   ~Device() override { cuStreamDestroy_v2(stream_); }
   sdk::DeviceInfo info() const override { return {"stub device", 0, 0, 1}; }

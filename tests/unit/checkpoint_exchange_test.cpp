@@ -110,7 +110,7 @@ ours = "gain"
     shapes_[name] = std::move(shape);
   }
   void write_map(const std::string& text) { std::ofstream(scratch_ / "map.toml") << text; }
-  fs::path write_theirs(StoredType type, StoredType claimed) {
+  fs::path write_theirs(DType type, DType claimed) {
     std::vector<std::vector<std::byte>> bytes;
     std::vector<StoredTensor> tensors;
     for (const auto& [name, values] : values_) {
@@ -120,8 +120,8 @@ ours = "gain"
     write_safetensors(scratch_ / "theirs.safetensors", tensors);
     return scratch_ / "theirs.safetensors";
   }
-  fs::path write_theirs(StoredType type) { return write_theirs(type, type); }
-  std::size_t import(StoredType target = StoredType::f32) {
+  fs::path write_theirs(DType type) { return write_theirs(type, type); }
+  std::size_t import(DType target = MLG_F32) {
     return import_weights({SafetensorsFile(scratch_ / "theirs.safetensors")},
                           read_name_map(scratch_ / "map.toml"), model_, target, scratch_ / "ours.safetensors",
                           {});
@@ -135,7 +135,7 @@ ours = "gain"
 };
 
 TEST_F(Exchange, EveryElementComesToItsPlace) {
-  write_theirs(StoredType::f32);
+  write_theirs(MLG_F32);
   EXPECT_EQ(import(), 3u);
   const SafetensorsFile ours(scratch_ / "ours.safetensors");
   const auto bank = ours.at("bank").copy<float>();
@@ -155,8 +155,8 @@ TEST_F(Exchange, EveryElementComesToItsPlace) {
 // As transformers writes a large model: several files, and an index that says which tensor lies in which.
 TEST_F(Exchange, SeveralFilesByTheirIndex) {
   const std::vector<float> one{1, 2}, two{3};
-  write_safetensors(scratch_ / "1.safetensors", {{"a", StoredType::f32, {2}, std::as_bytes(std::span(one))}});
-  write_safetensors(scratch_ / "2.safetensors", {{"b", StoredType::f32, {1}, std::as_bytes(std::span(two))}});
+  write_safetensors(scratch_ / "1.safetensors", {{"a", MLG_F32, {2}, std::as_bytes(std::span(one))}});
+  write_safetensors(scratch_ / "2.safetensors", {{"b", MLG_F32, {1}, std::as_bytes(std::span(two))}});
   const auto open = [&](const std::string& map) {
     write_file_atomically(scratch_ / "i.json", R"({"metadata":{"total_size":12},"weight_map":)" + map + "}");
     return open_indexed(scratch_ / "i.json");
@@ -167,7 +167,7 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
   EXPECT_EQ(files[1].at("b").copy<float>(), two);
   NameMap map;
   map.pairs = {{"a", "a"}, {"b", "b"}};
-  import_weights(files, map, {{"a", {2}}, {"b", {1}}}, StoredType::f32, scratch_ / "joined.safetensors", {});
+  import_weights(files, map, {{"a", {2}}, {"b", {1}}}, MLG_F32, scratch_ / "joined.safetensors", {});
   EXPECT_EQ(SafetensorsFile(scratch_ / "joined.safetensors").at("b").copy<float>(), two);
   for (const auto& [map, said] : {std::pair{R"({"a":"../1.safetensors"})", "no file of the folder"},
                                   {R"({"a":7})", "no file of the folder"},
@@ -177,7 +177,7 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
 }
 
 TEST_F(Exchange, EverySourceFormatWidensExactlyAndComesBackBitForBit) {
-  for (const StoredType type : {StoredType::bf16, StoredType::f16, StoredType::f32}) {
+  for (const DType type : {MLG_BF16, MLG_F16, MLG_F32}) {
     write_theirs(type);
     import();
     const NameMap map = read_name_map(scratch_ / "map.toml");
@@ -191,10 +191,10 @@ TEST_F(Exchange, EverySourceFormatWidensExactlyAndComesBackBitForBit) {
 }
 
 TEST_F(Exchange, MislabelledFilesAreRefusedAndLeaveNothing) {
-  write_theirs(StoredType::bf16, StoredType::f16);
+  write_theirs(MLG_BF16, MLG_F16);
   std::string sentence = sentence_of([&] { import(); });
   EXPECT_TRUE(contains(sentence, "BF16 bytes decoded as F16"));
-  write_theirs(StoredType::f16, StoredType::bf16);
+  write_theirs(MLG_F16, MLG_BF16);
   sentence = sentence_of([&] { import(); });
   EXPECT_TRUE(contains(sentence, "F16 bytes decoded as BF16"));
   EXPECT_FALSE(fs::exists(scratch_ / "ours.safetensors"));
@@ -202,7 +202,7 @@ TEST_F(Exchange, MislabelledFilesAreRefusedAndLeaveNothing) {
 
 TEST_F(Exchange, WhatDoesNotFitIsNamed) {
   const std::string map = read_name_map(scratch_ / "map.toml").source;
-  write_theirs(StoredType::f32);
+  write_theirs(MLG_F32);
   const auto refused = [&](const std::string& text) {
     write_map(text);
     return sentence_of([&] { import(); });
@@ -224,18 +224,18 @@ TEST_F(Exchange, WhatDoesNotFitIsNamed) {
 
 TEST_F(Exchange, AnImportMayNarrowButNotTakeWhatTheFormatCannotHold) {
   values_["gain"][3] = 70000.0f;
-  write_theirs(StoredType::f32);
-  EXPECT_EQ(import(StoredType::bf16).tensors, 3u);
-  EXPECT_EQ(SafetensorsFile(scratch_ / "ours.safetensors").at("emb").type, StoredType::bf16);
-  EXPECT_TRUE(refuses([&] { import(StoredType::f16); }, "70000"));
+  write_theirs(MLG_F32);
+  EXPECT_EQ(import(MLG_BF16).tensors, 3u);
+  EXPECT_EQ(SafetensorsFile(scratch_ / "ours.safetensors").at("emb").type, MLG_BF16);
+  EXPECT_TRUE(refuses([&] { import(MLG_F16); }, "70000"));
 }
 
 TEST_F(Exchange, DifferencesAreCountedAndMeasured) {
-  write_theirs(StoredType::f32);
+  write_theirs(MLG_F32);
   fs::rename(scratch_ / "theirs.safetensors", scratch_ / "first.safetensors");
   values_["gain"][5] += 0.25f;
   values_.erase("embed");
-  write_theirs(StoredType::f32);
+  write_theirs(MLG_F32);
   const auto differences = compare_tensors(SafetensorsFile(scratch_ / "first.safetensors"),
                                            SafetensorsFile(scratch_ / "theirs.safetensors"));
   ASSERT_EQ(differences.size(), 2u);

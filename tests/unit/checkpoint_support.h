@@ -24,7 +24,7 @@ inline CheckpointManifest sample_manifest(std::int64_t step) {
   m.ema_decay = 0.997;
   m.config_sha256 = "c0ffee";
   m.config = "[run]\nname = \"sample\"\n";
-  m.plugins = {{"optimizer.matrices", "optimizer", "muon", "1.2", 3, "abcd"}};
+  m.plugins = {{"optimizer.matrices", "optimizer", "muon", 3, "abcd"}};
   m.data = {{123, 4, 5, {{4, 5, 60, 7}, {0, 0, 0, 0}}}, 2048};
   m.progress = {.elapsed_seconds = 12.25,
                 .step_seconds = 0.1,
@@ -53,8 +53,8 @@ inline std::filesystem::path write_sample(const std::filesystem::path& directory
   std::vector<float> weights(64, static_cast<float>(step) + 0.5f);
   std::vector<std::uint16_t> moments(32, static_cast<std::uint16_t>(step));
   return write_checkpoint(directory, sample_manifest(step),
-                          {{"master/w", StoredType::f32, {8, 8}, std::as_bytes(std::span(weights))},
-                           {"optimizer/m", StoredType::bf16, {32}, std::as_bytes(std::span(moments))}});
+                          {{"master/w", MLG_F32, {8, 8}, std::as_bytes(std::span(weights))},
+                           {"optimizer/m", MLG_BF16, {32}, std::as_bytes(std::span(moments))}});
 }
 
 }  // namespace mulligan::test_support

@@ -157,7 +157,7 @@ TEST_F(CheckpointFolder, WhatIsWrittenReadsBack) {
   expected.files = read.manifest.files;
   EXPECT_EQ(read.manifest, expected);
   EXPECT_EQ(read.tensors.at("master/w").copy<float>(), std::vector<float>(64, 12.5f));
-  EXPECT_EQ(read.tensors.at("optimizer/m").type, StoredType::bf16);
+  EXPECT_EQ(read.tensors.at("optimizer/m").type, MLG_BF16);
   EXPECT_EQ(read.manifest.files.at(0).sha256, sha256_hex_of_file(path / checkpoint_tensors_file));
 }
 

@@ -65,16 +65,16 @@ TEST(Phases, RowsSayWhatTheyChangeAndTakeTheRestFromTheRun) {
   ASSERT_EQ(made.size(), 3u);
   EXPECT_EQ(made[0].name, "short");
   EXPECT_EQ(made[0].sequence_length, 16);
-  EXPECT_EQ(made[0].compute_dtype, Precision::fp32);
+  EXPECT_EQ(made[0].compute_dtype, MLG_F32);
   EXPECT_EQ(made[1].name, "phase_2");
-  EXPECT_EQ(made[1].compute_dtype, Precision::bf16);
+  EXPECT_EQ(made[1].compute_dtype, MLG_BF16);
   EXPECT_EQ(made[1].sequence_length, 32);
   EXPECT_EQ(made[1].lr_multiplier, 0.5);
   EXPECT_EQ(made[2].layer_order, LayerOrderKind::looped);
   ASSERT_TRUE(made[2].backend);
   EXPECT_EQ(made[2].backend->plugin, "cuda");
   EXPECT_EQ(made[2].backend->section, "phase.3.backend");
-  EXPECT_EQ(scored_dtype(loaded.config), Precision::fp32);
+  EXPECT_EQ(loaded.config.phases.back().compute_dtype, MLG_F32);
   EXPECT_EQ(phase_at(made, 0, 3, 0.1), 1u);
   EXPECT_EQ(phase_at(made, 0, 3, 0.7), 2u) << "two may end at once";
 

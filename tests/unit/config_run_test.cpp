@@ -123,7 +123,7 @@ TEST(ConfigRun, ParameterRowsKeepTheirOrderAndOrigin) {
                                    "communication = 'sharded'\nlr_multiplier = 2\n");
   ASSERT_EQ(loaded.config.parameters.size(), 2u);
   EXPECT_EQ(loaded.config.parameters[0].match, "tok*");
-  EXPECT_EQ(loaded.config.parameters[1].master_dtype, Precision::bf16);
+  EXPECT_EQ(loaded.config.parameters[1].master_dtype, MLG_BF16);
   EXPECT_EQ(loaded.config.parameters[1].communication, Communication::sharded);
   EXPECT_EQ(loaded.config.parameters[1].lr_multiplier, 2.0);
   EXPECT_EQ(loaded.config.parameters[1].origin.text(), "conf/small.toml:19");

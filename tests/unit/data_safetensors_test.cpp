@@ -32,11 +32,10 @@ std::string refusal(const std::filesystem::path& path) {
 TEST(Safetensors, RoundTripsEveryTypeAlignedWithMetadata) {
   const std::vector<double> wide{1.5, -2.0};
   const std::vector<std::uint8_t> narrow{7, 8, 9};
-  std::vector<StoredTensor> tensors{{"odd", StoredType::u8, {3}, std::as_bytes(std::span(narrow))},
-                                    {"empty", StoredType::f32, {0, 4}, {}}};
-  for (const StoredType type : {StoredType::f64, StoredType::f32, StoredType::f16, StoredType::bf16,
-                                StoredType::i64, StoredType::i32, StoredType::u16, StoredType::i8}) {
-    const auto size = static_cast<std::int64_t>(stored_size(type));
+  std::vector<StoredTensor> tensors{{"odd", MLG_U8, {3}, std::as_bytes(std::span(narrow))},
+                                    {"empty", MLG_F32, {0, 4}, {}}};
+  for (const DType type : {MLG_F64, MLG_F32, MLG_F16, MLG_BF16, MLG_I64, MLG_I32, MLG_U16, MLG_I8}) {
+    const auto size = static_cast<std::int64_t>(sdk::dtype_bytes(type));
     tensors.push_back(
         {"t." + std::string(stored_name(type)), type, {2, 8 / size}, std::as_bytes(std::span(wide))});
   }
@@ -52,7 +51,7 @@ TEST(Safetensors, RoundTripsEveryTypeAlignedWithMetadata) {
     EXPECT_EQ(read.type, written.type);
     EXPECT_EQ(read.shape, written.shape);
     EXPECT_TRUE(std::equal(read.bytes.begin(), read.bytes.end(), written.bytes.begin(), written.bytes.end()));
-    EXPECT_EQ((read.bytes.data() - base) % static_cast<std::ptrdiff_t>(stored_size(read.type)), 0)
+    EXPECT_EQ((read.bytes.data() - base) % static_cast<std::ptrdiff_t>(sdk::dtype_bytes(read.type)), 0)
         << read.name;
   }
   EXPECT_EQ(file.at("t.F64").copy<double>(), wide);
@@ -112,11 +111,10 @@ TEST(Safetensors, RefusesShortFilesAndLyingLengths) {
 TEST(Safetensors, WriterRefusesAShapeThatDoesNotFitAndRepeatedNames) {
   const std::vector<float> values{1, 2};
   const auto bytes = std::as_bytes(std::span(values));
-  EXPECT_THROW(write_safetensors(scratch("bad"), {{"a", StoredType::f32, {3}, bytes}}), Error);
-  EXPECT_THROW(write_safetensors(scratch("bad"),
-                                 {{"a", StoredType::f32, {2}, bytes}, {"a", StoredType::f32, {2}, bytes}}),
+  EXPECT_THROW(write_safetensors(scratch("bad"), {{"a", MLG_F32, {3}, bytes}}), Error);
+  EXPECT_THROW(write_safetensors(scratch("bad"), {{"a", MLG_F32, {2}, bytes}, {"a", MLG_F32, {2}, bytes}}),
                Error);
-  EXPECT_THROW(write_safetensors(scratch("bad"), {{"__metadata__", StoredType::f32, {2}, bytes}}), Error);
+  EXPECT_THROW(write_safetensors(scratch("bad"), {{"__metadata__", MLG_F32, {2}, bytes}}), Error);
   EXPECT_FALSE(std::filesystem::exists(scratch("bad")));
 }
 

@@ -31,7 +31,7 @@ ModelConfig small_model() {
 // A weights file with what the test changes.
 class WeightsFile {
  public:
-  explicit WeightsFile(StoredType type = StoredType::bf16, const ModelConfig& model = small_model())
+  explicit WeightsFile(DType type = MLG_BF16, const ModelConfig& model = small_model())
       : type_(type), specs_(model_parameters(model)) {
     for (const ParameterSpec& spec : specs_) {
       std::vector<float> values(static_cast<std::size_t>(spec.type.elements()));
@@ -53,7 +53,7 @@ class WeightsFile {
   void rename(const std::string& name, const std::string& other) { names_[index(name)] = other; }
   std::vector<std::int64_t>& shape(const std::string& name) { return shapes_[index(name)]; }
   // What the header calls the bytes.
-  void label(StoredType type) { type_ = type; }
+  void label(DType type) { type_ = type; }
 
   SafetensorsFile write() {
     std::vector<StoredTensor> tensors;
@@ -64,7 +64,7 @@ class WeightsFile {
     return SafetensorsFile(path);
   }
   // As a right loader leaves it on the device.
-  std::vector<LoadedTensor> loaded(StoredType as = StoredType::f32) const {
+  std::vector<LoadedTensor> loaded(DType as = MLG_F32) const {
     std::vector<LoadedTensor> result;
     for (std::size_t i = 0; i < names_.size(); ++i)
       result.push_back({names_[i], as, encode_weights(decode_weights(bytes_[i], type_), as)});
@@ -73,7 +73,7 @@ class WeightsFile {
 
  private:
   test_support::ScratchFolder folder_;
-  StoredType type_;
+  DType type_;
   std::vector<ParameterSpec> specs_;
   std::vector<std::string> names_;
   std::vector<std::vector<std::int64_t>> shapes_;
@@ -91,12 +91,12 @@ void expect_fail(const Finding& finding, const std::string& words) {
 }
 
 TEST(DoctorLoad, RightFilesPassInEveryDtype) {
-  for (const StoredType type : {StoredType::f32, StoredType::bf16, StoredType::f16}) {
+  for (const DType type : {MLG_F32, MLG_BF16, MLG_F16}) {
     WeightsFile weights(type);
     const SafetensorsFile file = weights.write();
     EXPECT_EQ(check_coverage(file, weights.specs()).verdict, CheckOutcome::pass);
     EXPECT_EQ(check_architecture(file, small_model(), {}).verdict, CheckOutcome::pass);
-    for (const StoredType as : {StoredType::f32, StoredType::bf16}) {
+    for (const DType as : {MLG_F32, MLG_BF16}) {
       const Finding bits = check_source_bits(file, weights.loaded(as));
       EXPECT_EQ(bits.verdict, CheckOutcome::pass) << bits.message;
       EXPECT_EQ(bits.message + bits.hint, "");
@@ -122,8 +122,7 @@ TEST(DoctorLoad, CoverageNamesWhatIsMissingExtraTransposedOrOfAnotherShape) {
 
 // A file's header says F16 of BF16 bytes, and the loader believes it: only the numbers tell.
 TEST(DoctorLoad, AMislabelledDtypeFailsAlthoughTheLoaderBelievedIt) {
-  for (const auto& [stored, said] :
-       {std::pair{StoredType::bf16, StoredType::f16}, std::pair{StoredType::f16, StoredType::bf16}}) {
+  for (const auto& [stored, said] : {std::pair{MLG_BF16, MLG_F16}, std::pair{MLG_F16, MLG_BF16}}) {
     WeightsFile weights(stored);
     weights.label(said);
     const Finding finding = check_source_bits(weights.write(), weights.loaded());
@@ -134,32 +133,32 @@ TEST(DoctorLoad, AMislabelledDtypeFailsAlthoughTheLoaderBelievedIt) {
 
 // The weights were loaded from a mislabelled copy; the source at hand is right.
 TEST(DoctorLoad, BitsThatMatchUnderAnotherDtypeNameIt) {
-  WeightsFile weights(StoredType::bf16);
+  WeightsFile weights(MLG_BF16);
   const SafetensorsFile source = weights.write();
-  weights.label(StoredType::f16);
+  weights.label(MLG_F16);
   expect_fail(check_source_bits(source, weights.loaded()), "re-decoding the source as F16 matches");
 }
 
 TEST(DoctorLoad, OtherBitsAreAnotherCheckpointOrATranspose) {
-  WeightsFile weights(StoredType::f32);
+  WeightsFile weights(MLG_F32);
   const SafetensorsFile source = weights.write();
   std::vector<LoadedTensor> loaded = weights.loaded();
   LoadedTensor& tensor = loaded[weights.index(o_weight)];
-  std::vector<float> values = decode_weights(tensor.bytes, StoredType::f32), turned(values.size());
+  std::vector<float> values = decode_weights(tensor.bytes, MLG_F32), turned(values.size());
   for (std::size_t row = 0; row < 24; ++row) {
     for (std::size_t column = 0; column < 60; ++column) turned[column * 24 + row] = values[row * 60 + column];
   }
-  tensor.bytes = encode_weights(turned, StoredType::f32);
+  tensor.bytes = encode_weights(turned, MLG_F32);
   expect_fail(check_source_bits(source, loaded), "it is the source's transpose");
   for (float& value : values) value += 1;
-  tensor.bytes = encode_weights(values, StoredType::f32);
+  tensor.bytes = encode_weights(values, MLG_F32);
   const Finding finding = check_source_bits(source, loaded);
   expect_fail(finding, "another checkpoint or layout");
   EXPECT_TRUE(contains(finding.measured, "1 tensors differ"));
 }
 
 TEST(DoctorLoad, OneWrongBitIsFound) {
-  WeightsFile weights(StoredType::f32);
+  WeightsFile weights(MLG_F32);
   const SafetensorsFile source = weights.write();
   std::vector<LoadedTensor> loaded = weights.loaded();
   EXPECT_EQ(check_source_bits(source, loaded).verdict, CheckOutcome::pass);
@@ -177,7 +176,7 @@ TEST(DoctorLoad, ArchitectureEvidence) {
   resolve_model_defaults(record);
   expect_fail(check_architecture(WeightsFile().write(), record, {}),
               "its tensors are qwen2-shaped (q_proj.bias)");
-  WeightsFile of_record(StoredType::f32, record);
+  WeightsFile of_record(MLG_F32, record);
   EXPECT_EQ(check_architecture(of_record.write(), record, {}).verdict, CheckOutcome::pass);
   expect_fail(check_architecture(of_record.write(), small_model(), {}), "those of the record");
   WeightsFile llama;
@@ -192,8 +191,7 @@ TEST(DoctorLoad, ArchitectureEvidence) {
   ModelConfig untied = small_model();
   untied.tied_head = false;
   expect_fail(check_architecture(WeightsFile().write(), untied, {}), "has no lm_head.weight");
-  expect_fail(check_architecture(WeightsFile(StoredType::bf16, untied).write(), small_model(), {}),
-              "ties the head");
+  expect_fail(check_architecture(WeightsFile(MLG_BF16, untied).write(), small_model(), {}), "ties the head");
   ModelConfig heads = small_model();
   heads.kv_heads = 3;
   expect_fail(check_architecture(WeightsFile().write(), heads, {}),
@@ -206,7 +204,7 @@ TEST(DoctorLoad, ArchitectureEvidence) {
 TEST(DoctorLoad, ConfigJsonIsHeldAgainstTheModel) {
   PublishedModel published{small_model(), "bfloat16"};
   EXPECT_EQ(check_architecture(WeightsFile().write(), small_model(), published).verdict, CheckOutcome::pass);
-  const Finding dtype = check_architecture(WeightsFile(StoredType::f16).write(), small_model(), published);
+  const Finding dtype = check_architecture(WeightsFile(MLG_F16).write(), small_model(), published);
   EXPECT_EQ(dtype.verdict, CheckOutcome::warn);
   EXPECT_TRUE(contains(dtype.message, "config.json says bfloat16"));
   published.model.rope.base = 1e6;

@@ -31,7 +31,7 @@ std::vector<float> normal_values(std::size_t count, double deviation, std::uint6
 std::vector<float> made(const Ensemble& plugin, const std::vector<float>& centre, std::int64_t columns,
                         std::int64_t member, std::uint64_t seed = 5, std::int64_t tensor = 0,
                         int threads = 1) {
-  const PluginThreads loop(threads);
+  set_plugin_threads(threads);
   std::vector<float> out(centre.size(), std::nanf(""));
   plugin.make(
       {"w", centre.data(), std::ssize(centre) / columns, columns, tensor, seed, member, plugin_parallel_for},

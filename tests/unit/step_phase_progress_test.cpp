@@ -165,7 +165,7 @@ LossScaleConfig config_of(LossScaleMode mode) {
   return config;
 }
 
-Phase phase_in(Precision compute) {
+Phase phase_in(DType compute) {
   Phase phase;
   phase.compute_dtype = compute;
   return phase;
@@ -173,7 +173,7 @@ Phase phase_in(Precision compute) {
 
 TEST(LossScaler, DynamicDoublesAfterTwoThousandUpdatesAndHalvesWhereOneIsSkipped) {
   LossScaler scaler(config_of(LossScaleMode::dynamic));
-  const Phase phase = phase_in(Precision::fp16);
+  const Phase phase = phase_in(MLG_F16);
   EXPECT_EQ(scaler.scale(phase), 65536);
   for (int update = 0; update < 1999; ++update) EXPECT_TRUE(scaler.note(true));
   EXPECT_EQ(scaler.scale(phase), 65536);
@@ -208,10 +208,10 @@ TEST(LossScaler, AutoScalesFp16Alone) {
        {std::tuple(LossScaleMode::automatic, true, false), std::tuple(LossScaleMode::off, false, false),
         std::tuple(LossScaleMode::constant, true, true), std::tuple(LossScaleMode::dynamic, true, true)}) {
     const LossScaleConfig config = config_of(mode);
-    EXPECT_EQ(LossScaler::scales(config, phase_in(Precision::fp16)), fp16);
-    EXPECT_EQ(LossScaler::scales(config, phase_in(Precision::fp32)), fp32);
-    EXPECT_EQ(LossScaler::scales(config, phase_in(Precision::bf16)), fp32);
-    EXPECT_EQ(LossScaler(config).scale(phase_in(Precision::fp32)), fp32 ? 65536 : 1);
+    EXPECT_EQ(LossScaler::scales(config, phase_in(MLG_F16)), fp16);
+    EXPECT_EQ(LossScaler::scales(config, phase_in(MLG_F32)), fp32);
+    EXPECT_EQ(LossScaler::scales(config, phase_in(MLG_BF16)), fp32);
+    EXPECT_EQ(LossScaler(config).scale(phase_in(MLG_F32)), fp32 ? 65536 : 1);
   }
 }
 

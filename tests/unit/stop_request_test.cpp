@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <mulligan/alternate_stack.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -211,26 +210,6 @@ TEST(StopRequest, ChildProcessesGetTheUsualSignals) {
   const std::string masks = read_file(folder / "masks");
   EXPECT_TRUE(masks.starts_with("SigBlk:\t0000000000000000\n")) << masks;
   EXPECT_EQ(std::stoull(masks.substr(masks.rfind('\t') + 1), nullptr, 16) & 0x7fffffff, 0U) << masks;
-}
-
-TEST(AlternateStack, AHandlerOfFaultsRunsOnIt) {
-  // In a thread whose stack pointer is of no use.
-  const int status = exit_code_of([] {
-    struct sigaction action {};
-    action.sa_handler = [](int) { _exit(9); };
-    action.sa_flags = SA_ONSTACK;
-    sigaction(SIGSEGV, &action, nullptr);
-    std::thread([] {
-      sdk::install_alternate_stack();
-      sdk::install_alternate_stack();
-#if defined(__x86_64__)
-      asm volatile("mov $64, %rsp\n\tpush %rax");
-#else
-      *reinterpret_cast<volatile int*>(64) = 0;
-#endif
-    }).join();
-  });
-  EXPECT_EQ(status, 9);
 }
 
 struct Outcome {

@@ -150,13 +150,12 @@ TEST_F(TaskVectorsFile, ModelsWithoutADifferenceAreRefused) {
   EXPECT_TRUE(contains(refusal({{"a", {1, NAN}}}), "value nan in 'a', element 1"));
   EXPECT_TRUE(contains(refusal({{"a", {-INFINITY}}}), "value -inf in 'a', element 0"));
   EXPECT_TRUE(refuses([&] { open_model(folder_ / "none"); }, "does not exist"));
-  write_safetensors(folder_ / "i.safetensors", {{"a", StoredType::u8, {0}, {}}});
+  write_safetensors(folder_ / "i.safetensors", {{"a", MLG_U8, {0}, {}}});
   EXPECT_TRUE(refuses([&] { open_model(folder_ / "i.safetensors"); }, "as U8"));
   write_safetensors(folder_ / "e.safetensors", {});
   EXPECT_TRUE(refuses([&] { open_model(folder_ / "e.safetensors"); }, "no tensors"));
   const std::vector<float> values{1};
-  write_safetensors(folder_ / "d.safetensors",
-                    {{"a", StoredType::f32, {1}, std::as_bytes(std::span(values))}},
+  write_safetensors(folder_ / "d.safetensors", {{"a", MLG_F32, {1}, std::as_bytes(std::span(values))}},
                     {{tensors_sha256_key, "0"}});
   EXPECT_TRUE(refuses([&] { open_model(folder_ / "d.safetensors"); }, "damaged"));
 }

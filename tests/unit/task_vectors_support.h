@@ -19,7 +19,7 @@ inline std::vector<StoredTensor> stored(const NamedValues& values) {
   std::vector<StoredTensor> tensors;
   for (const auto& [name, numbers] : values) {
     tensors.push_back({name,
-                       StoredType::f32,
+                       MLG_F32,
                        {static_cast<std::int64_t>(numbers.size())},
                        std::as_bytes(std::span(numbers))});
   }

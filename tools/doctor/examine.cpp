@@ -97,7 +97,7 @@ class Examiner {
     for (const ParameterLayout& layout : model.layouts()) {
       const TensorType& type = model.store().type(layout.read_name());
       LoadedTensor& tensor =
-          tensors.emplace_back(layout.spec.name, type.dtype == MLG_BF16 ? StoredType::bf16 : StoredType::f32,
+          tensors.emplace_back(layout.spec.name, type.dtype,
                                std::vector<std::byte>(static_cast<std::size_t>(type.bytes())));
       model.store().download(layout.read_name(), tensor.bytes);
     }

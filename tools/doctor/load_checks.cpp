@@ -157,8 +157,7 @@ Finding check_architecture(const SafetensorsFile& file, const ModelConfig& model
   }
   for (const StoredTensor& tensor : file.tensors()) {
     const std::string dtype = published ? published->stored_dtype : "";
-    if ((tensor.type == StoredType::f16 && dtype == "bfloat16") ||
-        (tensor.type == StoredType::bf16 && dtype == "float16"))
+    if ((tensor.type == MLG_F16 && dtype == "bfloat16") || (tensor.type == MLG_BF16 && dtype == "float16"))
       f.note(
           CheckOutcome::warn,
           fmt::format("config.json says {}, but '{}' is stored as {}", dtype, tensor.name,
@@ -175,15 +174,15 @@ constexpr const char* convert_again =
 // Elements of a matrix that its dtype is judged by, and the fewest of all matrices that are enough.
 constexpr std::size_t judged_elements = 4096, fewest_judged = 128;
 
-bool is_half(StoredType type) {
-  return type == StoredType::bf16 || type == StoredType::f16;
+bool is_half(DType type) {
+  return type == MLG_BF16 || type == MLG_F16;
 }
-StoredType other_half(StoredType type) {
-  return type == StoredType::bf16 ? StoredType::f16 : StoredType::bf16;
+DType other_half(DType type) {
+  return type == MLG_BF16 ? MLG_F16 : MLG_BF16;
 }
 
 // A sentence where the 16-bit matrices look like weights under the other dtype alone, else "".
-std::string mislabelled(const SafetensorsFile& source, StoredType type) {
+std::string mislabelled(const SafetensorsFile& source, DType type) {
   std::vector<float> as_said, as_other;
   for (const StoredTensor& tensor : source.tensors()) {
     if (tensor.type != type || tensor.shape.size() < 2) continue;
@@ -232,7 +231,7 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
   std::size_t tensors = 0, elements_compared = 0, differing = 0;
   for (const LoadedTensor& tensor : loaded) {
     const StoredTensor* from = source.find(tensor.name);
-    const std::size_t size = stored_size(tensor.type), count = tensor.bytes.size() / size;
+    const std::size_t size = sdk::dtype_bytes(tensor.type), count = tensor.bytes.size() / size;
     if (!from || !is_weight_format(from->type) || count != from->element_count()) continue;
     ++tensors;
     elements_compared += count;
@@ -251,7 +250,7 @@ Finding check_source_bits(const SafetensorsFile& source, std::span<const LoadedT
   }
   f.measured = fmt::format("{} elements of {} tensors compared, {} tensors differ", elements_compared,
                            tensors, differing);
-  for (const StoredType type : {StoredType::bf16, StoredType::f16}) {
+  for (const DType type : {MLG_BF16, MLG_F16}) {
     if (const std::string sentence = mislabelled(source, type); !sentence.empty())
       f.note(CheckOutcome::fail, sentence, convert_again);
   }

@@ -20,7 +20,7 @@ Finding check_coverage(const SafetensorsFile& file, const std::vector<ParameterS
 // A parameter as it was read back from the device: what kernels read, f32 or bf16.
 struct LoadedTensor {
   std::string name;
-  StoredType type = StoredType::f32;
+  DType type = MLG_F32;
   std::vector<std::byte> bytes;
 };
 

@@ -148,7 +148,7 @@ Throughput throughput_of(const ObservedRun& run) {
   const mlg_device_info info = run.phases.backend().info();
   if (info.threads > 0 && run.ranks.alone())
     seen.peak_operations_per_second =
-        cpu_peak(info.threads, run.loaded.config.phases.back().compute_dtype != Precision::fp32);
+        cpu_peak(info.threads, run.loaded.config.phases.back().compute_dtype != MLG_F32);
   return seen;
 }
 

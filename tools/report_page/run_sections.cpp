@@ -57,8 +57,7 @@ std::string determinism_text(const ResultValue& determinism) {
 std::string plugins_text(const ResultValue& result) {
   std::vector<std::string> names;
   for (const ResultValue& plugin : result.list("plugins"))
-    names.push_back(
-        fmt::format("{} {} {}", plugin.text("kind"), plugin.text("name"), plugin.text("version")));
+    names.push_back(fmt::format("{} {}", plugin.text("kind"), plugin.text("name")));
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -37,7 +37,6 @@ enum : std::size_t { kHidden };  // saved: x A^T [B, R, r]
 
 class DocLora : public sdk::Adapters {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "low-rank adapters per document on the linear layers and the head";
   static inline const sdk::Schema<DocLoraConfig> schema{
       sdk::key("rank", &DocLoraConfig::rank, "rank of the adapters").range(1, 65536),

@@ -27,7 +27,6 @@ struct GlobalSgdConfig {
 
 class GlobalSgd : public sdk::BaseUpdate {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "SGD with momentum on the whole model over the documents scored so far";
   static inline const sdk::Schema<GlobalSgdConfig> schema{

@@ -101,7 +101,7 @@ void CpuBackend::bind(void* prepared, void* const* addresses, void* workspace) {
 
 void CpuBackend::run(std::span<void* const> prepared) {
   enter();
-  volatile mlg_running& running = *sdk::host_services->running;
+  mlg_running& running = *sdk::host_services->running;
   for (std::uint32_t index = 0; index < prepared.size(); ++index) {
     const auto* call = static_cast<const CpuCall*>(prepared[index]);
     running.call = index;

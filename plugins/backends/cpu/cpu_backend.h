@@ -44,7 +44,6 @@ struct CpuConfig {
 
 class CpuBackend final : public sdk::Backend {
  public:
-  static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
       "Runs everything on the CPU: oneDNN matmuls, own vectorised kernels.";
   static inline const sdk::Schema<CpuConfig> schema{

@@ -1,7 +1,6 @@
 #include "plugins/backends/cpu/worker_pool.h"
 
 #include <omp.h>
-#include <mulligan/alternate_stack.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -89,7 +88,6 @@ class Pool {
 
  private:
   void serve(int index) {
-    const sdk::AlternateStack crash_stack;
     omp_set_num_threads(1);  // oneDNN calls made here stay in this thread
     std::uint64_t seen = 0;
     while (true) {

@@ -38,7 +38,6 @@ struct CudaConfig {
 
 class CudaBackend final : public sdk::Backend {
  public:
-  static constexpr const char* version = "1.0.0";
   static constexpr const char* summary =
       "NVIDIA GPUs: kernels compiled at run time, cuBLASLt and cuDNN; or the same kernels "
       "emulated on the CPU.";

@@ -29,7 +29,6 @@ struct Config {
 
 class NullBackend final : public sdk::Backend {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "records launches and shapes, computes nothing, needs no memory";
   static inline const sdk::Schema<Config> schema{
       sdk::key("log_calls", &Config::log_calls, "write each prepared call with its shapes to the log")};

@@ -1,7 +1,5 @@
 // The communicator of CPU ranks: gloo's transport carries the messages, a thread of the communicator's own
 // does one submitted batch after the other.
-#include <mulligan/alternate_stack.hpp>
-
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -36,7 +34,6 @@ struct GlooConfig {
 
 class GlooCommunicator final : public sdk::Communicator {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "collectives of CPU ranks over TCP (gloo), reductions in rank order: the same bits on all ranks";
   static inline const sdk::Schema<GlooConfig> schema{
@@ -145,7 +142,6 @@ class GlooCommunicator final : public sdk::Communicator {
 
   // The thread.
   void work() {
-    const sdk::AlternateStack stack;
     std::unique_lock lock(mutex_);
     for (;;) {
       submitted_signal_.wait(lock, [&] { return first_ || ends_; });

@@ -77,7 +77,6 @@ struct NcclConfig {
 
 class NcclCommunicator final : public sdk::Communicator {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "collectives of GPU ranks by NCCL, on a stream parallel to the backend's";
   static inline const sdk::Schema<NcclConfig> schema{

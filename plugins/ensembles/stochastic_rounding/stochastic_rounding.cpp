@@ -20,7 +20,6 @@ struct Config {
 
 class StochasticRounding final : public sdk::Ensemble {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "members by stochastic rounding of the weights to b bits (LPE-BSR)";
   static inline const sdk::Schema<Config> schema{
       sdk::key("bits", &Config::bits, "bits of a weight").range(2, 16),

@@ -7,7 +7,6 @@ namespace {
 
 class CrossEntropy : public sdk::Loss {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "softmax cross entropy";
 
   void record_forward(sdk::Recorder& recorder, sdk::LossForward& forward) override {

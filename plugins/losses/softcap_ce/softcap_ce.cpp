@@ -8,7 +8,6 @@ namespace {
 
 class SoftcapCe : public sdk::Loss {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "cross entropy fused with the logit softcap";
   static constexpr bool fuses_softcap = true;
   static constexpr bool forward_backward = true;

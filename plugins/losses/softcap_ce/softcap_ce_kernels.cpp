@@ -194,24 +194,15 @@ void both_row(const sdk::Launch& call, std::int64_t row, float cap, float invers
   call.data<float>(SoftcapCeBoth::token_loss)[row] = static_cast<float>(loss);
 }
 
-void check_common(const sdk::CallChecks& call) {
-  call.compute_dtype(SoftcapCeInputs::logits);
-  call.rank(SoftcapCeInputs::logits, 2, 2);
+// `per_row`: the arguments of [T] f32, T being the number of rows of the logits.
+void check_rows(const sdk::CallChecks& call, std::initializer_list<std::uint32_t> per_row) {
+  call.matrix(SoftcapCeInputs::logits);
   call.require(call.dim(SoftcapCeInputs::logits, 1) > 0, SoftcapCeInputs::logits,
                "must have a vocabulary of at least one");
-  if (!(call.attribute(SoftcapCeInputs::softcap) >= 0.0) ||
-      std::isinf(call.attribute(SoftcapCeInputs::softcap))) {
-    throw std::runtime_error("softcap must be a finite number >= 0 (0: no cap), but it is " +
-                             std::to_string(call.attribute(SoftcapCeInputs::softcap)));
-  }
-}
-
-// [T] of the given dtype, T being the number of rows of the logits.
-void check_per_row(const sdk::CallChecks& call, std::uint32_t argument, mlg_dtype dtype) {
-  call.dtype(argument, {dtype});
-  call.rank(argument, 1, 1);
-  call.require(call.dim(argument, 0) == call.dim(SoftcapCeInputs::logits, 0), argument,
-               "must have one element per row of logits");
+  call.attribute_range(SoftcapCeInputs::softcap, 0, 1e6);
+  const std::int64_t rows = call.dim(SoftcapCeInputs::logits, 0);
+  call.i32(SoftcapCeInputs::targets, {rows});
+  for (const std::uint32_t argument : per_row) call.f32(argument, {rows});
 }
 
 // Calls body.operator()<capped, T>(row, cap, 1 / cap) for all rows.
@@ -235,10 +226,7 @@ void over_rows(const sdk::Launch& call, Body&& body) {
 }  // namespace
 
 void SoftcapCeForward::check(const sdk::CallChecks& call) {
-  check_common(call);
-  check_per_row(call, targets, MLG_I32);
-  check_per_row(call, token_loss, MLG_F32);
-  check_per_row(call, lse, MLG_F32);
+  check_rows(call, {token_loss, lse});
 }
 
 void SoftcapCeForward::run(const sdk::Launch& call) {
@@ -246,10 +234,7 @@ void SoftcapCeForward::run(const sdk::Launch& call) {
 }
 
 void SoftcapCeBackward::check(const sdk::CallChecks& call) {
-  check_common(call);
-  check_per_row(call, targets, MLG_I32);
-  check_per_row(call, lse, MLG_F32);
-  check_per_row(call, upstream, MLG_F32);
+  check_rows(call, {lse, upstream});
   call.like(dlogits, logits);
 }
 
@@ -258,10 +243,7 @@ void SoftcapCeBackward::run(const sdk::Launch& call) {
 }
 
 void SoftcapCeBoth::check(const sdk::CallChecks& call) {
-  check_common(call);
-  check_per_row(call, targets, MLG_I32);
-  check_per_row(call, upstream, MLG_F32);
-  check_per_row(call, token_loss, MLG_F32);
+  check_rows(call, {upstream, token_loss});
   call.like(dlogits, logits);
 }
 

@@ -188,7 +188,6 @@ class RowGroup {
 
 class Gptq : public sdk::ModelQuantizer {
  public:
-  static constexpr const char* version = "1.1";
   static constexpr const char* summary = "GPTQ: later columns compensate the rounding errors of a column";
   static constexpr bool needs_hessian = true;
   static inline const sdk::Schema<GptqConfig> schema{

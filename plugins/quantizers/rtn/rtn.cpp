@@ -6,7 +6,6 @@ namespace {
 
 class Rtn : public sdk::Quantizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "round to nearest, one scale per row; needs no calibration";
 
   void quantize(const sdk::QuantizeRequest& request, sdk::QuantizeResult& result) override {

@@ -7,23 +7,17 @@ namespace sdk = mulligan::sdk;
 
 struct Config : mulligan::schedules::Warmup {};
 
-class Constant final : public sdk::Schedule {
+class Constant final : public mulligan::schedules::WarmedSchedule<Config> {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "the configured learning rate, without decay";
 
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>();
 
-  explicit Constant(const Config& config) : config_(config) {
-    mulligan::schedules::require_one_warmup(config);
-  }
+  using WarmedSchedule::WarmedSchedule;
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
     return {base_lr * mulligan::schedules::warmup_factor(config_, "budget", progress), 0};
   }
-
- private:
-  Config config_;
 };
 
 }  // namespace

@@ -18,16 +18,15 @@ struct Config : mulligan::schedules::Warmup {
   std::string by = "budget";
 };
 
-class Cosine final : public sdk::Schedule {
+class Cosine final : public mulligan::schedules::WarmedSchedule<Config> {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "linear warm-up, then a half cosine down to a floor";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("min_factor", &Config::min_factor, "multiplier of the learning rate at the end").range(0, 1),
       sdk::key("by", &Config::by, "what the shares are taken of: the wall clock or step budget, or the steps")
           .choices("budget|step"));
 
-  explicit Cosine(const Config& config) : config_(config) { mulligan::schedules::require_one_warmup(config); }
+  using WarmedSchedule::WarmedSchedule;
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
     const double factor = mulligan::schedules::warmup_factor(config_, config_.by, progress);
@@ -38,9 +37,6 @@ class Cosine final : public sdk::Schedule {
     const double wave = (1 + std::cos(std::numbers::pi * (done - warmup) / (1 - warmup))) / 2;
     return {base_lr * (config_.min_factor + (1 - config_.min_factor) * wave), 0};
   }
-
- private:
-  Config config_;
 };
 
 }  // namespace

@@ -23,9 +23,8 @@ struct Config : mulligan::schedules::Warmup {
   std::int64_t momentum_warmup_steps = 0, momentum_cooldown_steps = 0;
 };
 
-class PowerCool final : public sdk::Schedule {
+class PowerCool final : public mulligan::schedules::WarmedSchedule<Config> {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "constant rate, then a power of the steps that are left";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("coefficient", &Config::coefficient, "learning rate one step before the end")
@@ -49,9 +48,7 @@ class PowerCool final : public sdk::Schedule {
                "last steps, over which it falls to momentum_low; 0: none")
           .at_least(0));
 
-  explicit PowerCool(const Config& config) : config_(config) {
-    mulligan::schedules::require_one_warmup(config);
-  }
+  using WarmedSchedule::WarmedSchedule;
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
     const std::int64_t end = config_.end_step > 0 ? config_.end_step : progress.total_steps;
@@ -77,8 +74,6 @@ class PowerCool final : public sdk::Schedule {
     if (cooldown == 0 || into <= 0) return config_.momentum_high;
     return config_.momentum_high - range * static_cast<double>(into) / static_cast<double>(cooldown);
   }
-
-  Config config_;
 };
 
 }  // namespace

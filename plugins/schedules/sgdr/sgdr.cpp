@@ -24,9 +24,8 @@ struct Config : mulligan::schedules::Warmup {
   std::string by = "step";
 };
 
-class Sgdr final : public sdk::Schedule {
+class Sgdr final : public mulligan::schedules::WarmedSchedule<Config> {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "cosine annealing with warm restarts";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("period", &Config::period, "length T_0 of the first cycle, in the unit of `by`")
@@ -42,8 +41,7 @@ class Sgdr final : public sdk::Schedule {
                "unit of the period: steps, epochs, or shares of the wall clock or step budget")
           .choices("step|epoch|budget"));
 
-  explicit Sgdr(const Config& config) : config_(config) {
-    mulligan::schedules::require_one_warmup(config);
+  explicit Sgdr(const Config& config) : WarmedSchedule(config) {
     if (config_.by == "budget" && config_.period > 1) {
       throw sdk::Error(
           "with by = \"budget\" the period is a share of the budget and cannot exceed 1; lower it");
@@ -78,9 +76,6 @@ class Sgdr final : public sdk::Schedule {
     const double factor = mulligan::schedules::warmup_factor(config_, "budget", progress);
     return {factor * (config_.eta_min + (peak - config_.eta_min) * wave), cycle};
   }
-
- private:
-  Config config_;
 };
 
 }  // namespace

@@ -20,9 +20,8 @@ struct Config : mulligan::schedules::Warmup {
   std::string by = "budget";
 };
 
-class Warmdown final : public sdk::Schedule {
+class Warmdown final : public mulligan::schedules::WarmedSchedule<Config> {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "constant rate, then linear decay over the last part of the run";
   static inline const sdk::Schema<Config> schema = mulligan::schedules::with_warmup_keys<Config>(
       sdk::key("fraction", &Config::fraction, "share of the run over which the rate falls; 0: it never falls")
@@ -35,9 +34,7 @@ class Warmdown final : public sdk::Schedule {
       sdk::key("by", &Config::by, "what the share is taken of: the wall clock or step budget, or the steps")
           .choices("budget|step"));
 
-  explicit Warmdown(const Config& config) : config_(config) {
-    mulligan::schedules::require_one_warmup(config);
-  }
+  using WarmedSchedule::WarmedSchedule;
 
   sdk::Rate rate(const sdk::Progress& progress, double base_lr) const override {
     const double done = mulligan::schedules::fraction_done(config_.by, progress),
@@ -54,8 +51,6 @@ class Warmdown final : public sdk::Schedule {
     if (config_.by == "step") return steps / static_cast<double>(progress.total_steps);
     return progress.step > 0 ? steps * done / static_cast<double>(progress.step) : 0;
   }
-
-  Config config_;
 };
 
 }  // namespace

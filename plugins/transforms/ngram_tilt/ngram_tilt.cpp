@@ -73,7 +73,6 @@ class NgramStream : public sdk::TransformStream {
 
 class NgramTilt : public sdk::Transform {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary =
       "adds a bias to the token that mostly followed the last tokens in earlier text";
   static inline const sdk::Schema<NgramTiltConfig> schema{

@@ -22,7 +22,6 @@ struct EmaNesterovConfig {
 
 class EmaNesterov : public sdk::Wrapper {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "gradients are taken ahead, along the running mean of the steps";
   static constexpr unsigned state_version = 1;
   static inline const sdk::Schema<EmaNesterovConfig> schema{

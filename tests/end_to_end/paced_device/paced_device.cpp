@@ -28,8 +28,7 @@ struct Config {
 
 class PacedDevice final : public sdk::Backend {
  public:
-  static constexpr const char *version = "1.0",
-                              *summary = "computes nothing, in a time of its own; for tests";
+  static constexpr const char* summary = "computes nothing, in a time of its own; for tests";
   static inline const sdk::Schema<Config> schema{
       sdk::key("step_seconds", &Config::step_seconds, "what the device takes for a micro-batch"),
       sdk::key("later_step_seconds", &Config::later_step_seconds, "the same later"),

@@ -21,7 +21,6 @@ struct Step {
 
 class Halving : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "shrinks every weight";
   static inline const mlg_kernel kernels[] = {sdk::cuda_kernel<Step>(kSource)};
 

@@ -12,7 +12,6 @@ struct Config {};
 
 class MinimalBackend final : public sdk::Backend {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "has memory and no kernels";
   static inline const sdk::Schema<Config> schema{};
 

@@ -23,8 +23,8 @@
 #ifndef TABLE_RATE
 #define TABLE_RATE constant_rate
 #endif
-#ifndef TABLE_VERSION
-#define TABLE_VERSION "1.0"
+#ifndef TABLE_SUMMARY
+#define TABLE_SUMMARY "a test"
 #endif
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -48,7 +48,7 @@ static __attribute__((unused)) mlg_error constant_rate(void* instance, const mlg
 }
 
 static const mlg_schedule_table table = {{TABLE_MAGIC, TABLE_MAJOR, TABLE_MINOR, TABLE_SIZE, TABLE_KIND,
-                                          PLUGIN_NAME, TABLE_VERSION, "a test", 0, 0, NULL, 0, NULL},
+                                          PLUGIN_NAME, TABLE_SUMMARY, 0, 0, NULL, 0, NULL},
                                          create,
                                          destroy,
                                          TABLE_RATE};

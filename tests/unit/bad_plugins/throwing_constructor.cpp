@@ -20,7 +20,6 @@ struct Config {
 
 class ThrowingConstructor final : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "refuses every configuration";
   static inline const sdk::Schema<Config> schema{
       sdk::key("flag", &Config::flag, "a switch"),

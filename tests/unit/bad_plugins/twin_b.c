@@ -1,3 +1,3 @@
 #define PLUGIN_NAME "twin"
-#define TABLE_VERSION "2.0"
+#define TABLE_SUMMARY "another test"
 #include "schedule_table.h"

@@ -62,7 +62,6 @@ struct Backward {
 
 class Flawed : public sdk::Adapters {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")

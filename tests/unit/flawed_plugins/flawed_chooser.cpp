@@ -15,7 +15,6 @@ struct Config {
 
 class Chooser : public sdk::ModelQuantizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "chooses columns and corrections that cannot be";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")

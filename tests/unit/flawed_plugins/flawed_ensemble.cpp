@@ -14,7 +14,6 @@ struct Config {
 
 class FlawedEnsemble : public sdk::Ensemble {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract as `how` says";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "not_at_all, unwritten, remembers, cut, seeded_reference, bytes")};

@@ -102,7 +102,6 @@ struct Backward {
 
 class Flawed : public sdk::Loss {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract";
   static constexpr bool forward_backward = true;
   static inline const sdk::Schema<Config> schema{sdk::key("how", &Config::how, "the flaw").choices(kFlaws)};

@@ -39,7 +39,6 @@ struct Step {
 
 class Flawed : public sdk::Optimizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")

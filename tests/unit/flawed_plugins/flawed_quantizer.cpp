@@ -16,7 +16,6 @@ struct Config {
 
 class Flawed : public sdk::Quantizer {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw").choices("not_at_all|beyond_bits|no_scale|understates|order")};

@@ -17,7 +17,6 @@ struct Config {
 
 class Flawed : public sdk::Schedule {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the flaw")

@@ -59,7 +59,6 @@ class Stream : public sdk::TransformStream {
 
 class FlawedTransform : public sdk::Transform {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract as `how` says";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "not_at_all, remembers, impure, outside")};

@@ -13,7 +13,6 @@ struct Config {
 
 class FlawedWrapper : public sdk::Wrapper {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "breaks its contract as `how` says";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "not_at_all, misnames, unwritten_scratch, remembers, joins")};

@@ -68,7 +68,6 @@ struct Backward {
 
 class Focal : public sdk::Loss {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "focal loss, gamma = 2";
 #ifndef UNDECLARED
   static constexpr bool cross_entropy = false;

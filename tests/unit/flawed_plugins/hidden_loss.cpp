@@ -64,7 +64,6 @@ struct PenaltyGradient {
 class HiddenPenalty : public sdk::Loss {
  public:
   static constexpr bool reads_hidden = true;
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "cross entropy and a penalty on the final hidden state";
   static inline const sdk::Schema<Config> schema{
       sdk::key("weight", &Config::weight, "of the penalty, nats"),

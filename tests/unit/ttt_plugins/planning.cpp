@@ -18,7 +18,6 @@ struct Config {
 
 class Planning : public sdk::Adapters {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "chooses what its keys say";
   static inline const sdk::Schema<Config> schema{
       sdk::key("steps", &Config::steps, "gradient steps on each chunk"),

@@ -64,7 +64,6 @@ struct Config {
 
 class Smuggling : public sdk::Adapters {
  public:
-  static constexpr const char* version = "1.0";
   static constexpr const char* summary = "carries tokens into scores that come before them";
   static inline const sdk::Schema<Config> schema{
       sdk::key("how", &Config::how, "the way")

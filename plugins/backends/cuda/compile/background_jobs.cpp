@@ -1,6 +1,5 @@
 #include "plugins/backends/cuda/compile/background_jobs.h"
 
-#include <mulligan/alternate_stack.hpp>
 #include <mulligan/control_group.hpp>
 
 #include <utility>
@@ -30,7 +29,6 @@ void BackgroundJobs::add(std::function<void()> job) {
 }
 
 void BackgroundJobs::work() {
-  const sdk::AlternateStack crash_stack;
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;
