@@ -60,8 +60,8 @@ std::string plan_problem(const TttPlugin& plugin) {
   for (std::int64_t chunk = -1; chunk < 3; ++chunk) {
     mlg_ttt_document documents[4];
     for (int i = 0; i < 4; ++i) documents[i] = {losses[i], i < 3 ? chunk + 1 : 1, i < 3};
-    mlg_ttt_chunk booked{7, chunk, 4, 4, documents, nullptr, 0};
-    if (chunk < 0) booked = {7, -1, 4, 0, nullptr, tensors, 2};
+    mlg_ttt_chunk booked{7, chunk, 4, 2 * (chunk + 1), 4, documents, nullptr, 0};
+    if (chunk < 0) booked = {7, -1, 4, 0, 0, nullptr, tensors, 2};
     struct Answer {
       double weights[4] = {1, 1, 1, 1}, keep[2] = {0, 0};
       mlg_ttt_step step{1, 1.0, weights, keep, 0};

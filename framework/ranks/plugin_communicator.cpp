@@ -188,6 +188,7 @@ class PluginCommunicator final : public Communicator {
     HostGroup& group = connection_.group;
     table_.rank = group.rank();
     table_.size = group.world_size();
+    table_.local_rank = group.local_rank();
     table_.local_size = group.local_size();
     table_.interface_name = interface_name_.c_str();
     table_.self = this;

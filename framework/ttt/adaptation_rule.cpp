@@ -84,12 +84,13 @@ ChunkChoice AdaptationRule::choose(std::int64_t chunk, const ScoreBook& book) {
   }
   ChunkChoice choice;
   choice.weights.assign(losses_.size(), 1.0);
-  const mlg_ttt_chunk asked{queue_, chunk, batch.chunks, batch.size(), booked.data(), nullptr, 0};
+  std::int64_t& updates = updates_[batch.size()];
+  const mlg_ttt_chunk asked{queue_, chunk, batch.chunks, updates, batch.size(), booked.data(), nullptr, 0};
   mlg_ttt_step step{1, 1.0, choice.weights.data(), nullptr, 0};
   plugin_.plan(asked, step);
   choice.steps = step.gradient_steps;
   choice.lr_factor = step.lr_factor;
-  updates_[batch.size()] += choice.steps;
+  updates += choice.steps;
   note(static_cast<double>(choice.steps));
   note(choice.lr_factor);
   for (const double weight : choice.weights) note(weight);

@@ -12,9 +12,9 @@ extern "C" {
 /* The ranks of a run, and small messages between them for setup. The host owns it; it is valid while the communicator
  * lives. */
 typedef struct mlg_group {
-  int32_t rank, size;         /* of all ranks */
-  int32_t local_size;         /* ranks on this machine */
-  const char* interface_name; /* network interface or address to listen at; "": the plugin chooses */
+  int32_t rank, size;             /* of all ranks */
+  int32_t local_rank, local_size; /* of those on this machine */
+  const char* interface_name;     /* network interface or address to listen at; "": the plugin chooses */
   void* self;
   /* May be called from any thread. put: one rank puts `key` once. get: waits for the key, writes min(*bytes, its size)
    * bytes and then its size into *bytes. get fails after `seconds`, and as soon as the run has failed on another rank. */

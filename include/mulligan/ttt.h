@@ -79,6 +79,7 @@ typedef struct mlg_ttt_tensor {
 typedef struct mlg_ttt_chunk {
   int64_t batch;         /* position in the order of scoring, from 0 */
   int64_t chunk, chunks; /* this one, from 0, and how many the batch has */
+  int64_t updates;       /* gradient steps since the optimiser's state was last empty */
   int64_t documents;
   const mlg_ttt_document* document; /* [documents], in the order of the batch */
   const mlg_ttt_tensor* tensors;    /* [tensor_count] */
