@@ -13,12 +13,7 @@ const KernelRules leaky_relu_squared_rules{
 Value leaky_relu_squared(Tape& tape, Value u, double slope) {
   Graph& graph = tape.graph();
   const Value y = graph.scratch(graph.type(u), "activation");
-  graph.call("leaky_relu_squared_fwd", {u, y}, {{"slope", slope}});
-  tape.record({y}, {u}, [=](Backward& b) {
-    const auto du = b.into(u);
-    b.graph().call("leaky_relu_squared_bwd", {u, b.of(y), du.value},
-                   {{"slope", slope}, {"accumulate_du", du.accumulate}});
-  });
+  tape.call("leaky_relu_squared", {u}, {y}, {{"slope", slope}}, {{u, "du"}});
   return y;
 }
 
