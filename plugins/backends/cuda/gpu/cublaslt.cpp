@@ -52,7 +52,7 @@ void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
 CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory,
                    const LibrarySearch& search)
     : device_(device), gpu_name_(gpu_name), cache_(shared_directory(cache_directory)), functions_(search) {
-  functions_.check(functions_.Create(&handle_), "Create");
+  MLG_LT(functions_, Create, &handle_);
 }
 
 CublasLt::~CublasLt() {
