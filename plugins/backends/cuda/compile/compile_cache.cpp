@@ -4,7 +4,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,7 +15,6 @@
 #include <utility>
 
 #include "plugins/backends/cuda/compile/fingerprint.h"
-#include "plugins/backends/cuda/compile/replace_file.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -102,6 +103,18 @@ void CompileCache::write(const std::string& path, const std::string& key, const 
   put(bytes, fingerprint(key + value));
   bytes += key + value;
   replace_file(path, bytes);  // a cache that cannot be written is not an error
+}
+
+bool replace_file(const std::string& path, const std::string& bytes) {
+  const std::string temporary = path + "." + std::to_string(getpid());
+  std::ofstream file(temporary, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
+  const int reason = errno;
+  std::remove(temporary.c_str());
+  errno = reason;
+  return false;
 }
 
 std::string default_cache_directory() {

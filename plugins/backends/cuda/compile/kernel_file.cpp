@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/backends/cuda/compile/compile_cache.h"
 #include "plugins/backends/cuda/compile/fingerprint.h"
-#include "plugins/backends/cuda/compile/replace_file.h"
 
 namespace mulligan::cuda {
 namespace {
