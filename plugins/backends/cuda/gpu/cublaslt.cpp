@@ -37,11 +37,7 @@ std::string shared_directory(const std::string& wanted) {
 CublasLtFunctions::CublasLtFunctions(const LibrarySearch& search)
     : library("cuBLASLt",
               cuda_library_files(search, "cublas", cuda_library_names("libcublasLt", search.driver_version)),
-              cuda_library_remedy(search.driver_version)) {
-  const std::size_t version = GetVersion();
-  require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
-                     search.driver_version);
-}
+              cuda_library_remedy(search.driver_version)) {}
 
 void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;
