@@ -95,7 +95,8 @@ std::uint64_t AttentionCall::choose() {
   const AttentionBucket bucket = bucket_of(*summary);
   auto known = ready_.find(bucket);
   if (known == ready_.end()) known = ready_.emplace(bucket, make_ready(bucket)).first;
-  return known->second.number;
+  chosen_ = &known->second;
+  return chosen_->number;
 }
 
 void AttentionCall::load() {
@@ -151,21 +152,15 @@ void AttentionCall::place(Ready& ready) const {
   }
 }
 
-std::uint32_t AttentionCall::launches(std::uint64_t choice) const {
-  for (const auto& [bucket, ready] : ready_) {
-    if (ready.number == choice) return ready.before.size() + ready.after.size();
-  }
-  return 0;
+std::uint32_t AttentionCall::launches() const {
+  return chosen_->before.size() + chosen_->after.size();
 }
 
-void AttentionCall::run(std::uint64_t choice) {
-  for (auto& [bucket, ready] : ready_) {
-    if (ready.number != choice) continue;
-    ready.before.run();
-    ready.plan->run(ready.arguments, ready.room ? ready.room : static_cast<char*>(workspace_) + own_bytes_);
-    ready.after.run();
-    return;
-  }
+void AttentionCall::run() {
+  chosen_->before.run();
+  chosen_->plan->run(chosen_->arguments,
+                     chosen_->room ? chosen_->room : static_cast<char*>(workspace_) + own_bytes_);
+  chosen_->after.run();
 }
 
 }  // namespace mulligan::cuda

@@ -29,19 +29,16 @@ class AttentionCall {
   using Tensors = std::function<DeviceArgument(std::uint32_t)>;
   void bind(const Tensors& tensors, void* workspace);
 
-  // The plan for the segments as they are now will be asked for: it begins to be made, unless it is there.
-  void expect();
-
   // Loads the functions of all buckets, for a device that only compiles.
   void load();
 
   // Which plan the segments ask for as they are now, made ready; 0: the own kernel. Not while a graph is
   // captured, unless it was asked for before.
   std::uint64_t choose();
-  // How many launches there are around a plan that choose() returned.
-  std::uint32_t launches(std::uint64_t choice) const;
-  // Runs a plan that choose() returned.
-  void run(std::uint64_t choice);
+  // How many launches there are around the plan that choose() chose.
+  std::uint32_t launches() const;
+  // Runs that plan.
+  void run();
 
  private:
   struct Ready {
@@ -55,6 +52,8 @@ class AttentionCall {
   AttentionCall(AttentionLibrary& library, SegmentRowTables& row_tables, const AttentionShape& shape,
                 const RowLayout& layout, const backends::CallArguments& arguments, std::size_t library_bytes);
   AttentionShape shape_of(const AttentionBucket& bucket) const;
+  // The plan for the segments as they are now will be asked for: it begins to be made, unless it is there.
+  void expect();
   Ready make_ready(const AttentionBucket& bucket);
   void place(Ready& ready) const;
 
@@ -65,6 +64,7 @@ class AttentionCall {
   const backends::CallArguments& arguments_;
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0;
   std::map<AttentionBucket, Ready> ready_;
+  Ready* chosen_ = nullptr;  // the last one that choose() chose
   Tensors tensors_;
   void* workspace_ = nullptr;
   const void* watched_ = nullptr;

@@ -24,9 +24,6 @@ class DeviceCall {
   virtual std::size_t workspace_bytes() const = 0;
   // Fixes the addresses. Plans again where they are not aligned to 16 bytes, with no larger workspace.
   virtual void bind(void* const* addresses, void* workspace) = 0;
-  // A choice() will follow: what takes long about it begins, for all calls of a list before the first of them
-  // waits for its own.
-  virtual void expect_choice() {}
   // Which of its ways the next run takes: it depends on the segments of an attention call. Two runs of the
   // same choice enqueue the same work, so that a captured one stands for both. Makes the way ready. Throws
   // when the call was not bound.

@@ -153,9 +153,6 @@ class LibraryCall final : public DeviceCall {
     if (!attention_) return;
     attention_->bind([this](std::uint32_t index) { return own_->memory().tensor(index); }, workspace);
   }
-  void expect_choice() override {
-    if (attention_) attention_->expect();
-  }
   std::uint64_t choice() override {
     own_->memory().require_bound();
     const std::uint64_t choice = attention_ ? attention_->choose() : 0;
@@ -163,14 +160,13 @@ class LibraryCall final : public DeviceCall {
   }
   mlg_work work() override {
     const std::uint64_t choice = this->choice();
-    return choice == 0 ? own_->work() : mlg_work{attention_->launches(choice), 1, 0};
+    return choice == 0 ? own_->work() : mlg_work{attention_->launches(), 1, 0};
   }
   void run() override {
-    const std::uint64_t choice = this->choice();
-    if (choice == 0) return own_->run();
+    if (choice() == 0) return own_->run();
     own_->memory().mark_outputs_unwritten();
     own_->memory().mark_workspace_unwritten();
-    attention_->run(choice);
+    attention_->run();
     own_->memory().require_written();
   }
 
