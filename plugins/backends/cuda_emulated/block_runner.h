@@ -75,7 +75,8 @@ class BlockRunner {
   void pause();
   void finish_warp_operation(unsigned warp);
   void release_barrier();
-  [[noreturn]] void report_deadlock() const;
+  // What the threads of a block that cannot go on wait for.
+  std::string deadlock() const;
   std::string describe(unsigned thread) const;
 
   static void thread_main(Transfer transfer);
