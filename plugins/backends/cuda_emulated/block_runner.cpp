@@ -35,8 +35,6 @@ BlockRunner::BlockRunner(EmulatedOrder order) : order_(order) {
   emulator_.fail = fail;
 }
 
-BlockRunner::~BlockRunner() = default;
-
 void BlockRunner::run(const mlg_emulated_function& function, const mlg_emulated_argument* arguments,
                       const Grid& grid) {
   function_ = &function;

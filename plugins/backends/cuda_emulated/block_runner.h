@@ -34,9 +34,6 @@ inline EmulatedOrder emulated_order(const std::string& word) {
 class BlockRunner {
  public:
   explicit BlockRunner(EmulatedOrder order);
-  ~BlockRunner();
-  BlockRunner(const BlockRunner&) = delete;
-  BlockRunner& operator=(const BlockRunner&) = delete;
 
   // Throws std::runtime_error with what went wrong, in which thread and block.
   void run(const mlg_emulated_function& function, const mlg_emulated_argument* arguments, const Grid& grid);

@@ -24,10 +24,6 @@ struct EmulatedGraph final : CapturedGraph {
   std::shared_ptr<const std::vector<std::function<void()>>> work;  // also of launches that outlive the graph
 };
 
-std::string sentence(const std::string& function, const char* what) {
-  return "emulated " + function + ": " + what;
-}
-
 }  // namespace
 
 EmulatedDevice::EmulatedDevice(EmulatedOrder order, const std::string& driver, bool log_launches)
@@ -161,7 +157,7 @@ void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<cons
     try {
       runner_.run(emulated.code, values.data(), grid);
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(sentence(emulated.name, error.what()));
+      throw std::runtime_error("emulated " + emulated.name + ": " + error.what());
     }
   });
 }

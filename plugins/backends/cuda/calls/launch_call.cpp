@@ -22,7 +22,8 @@ void LaunchCall::reserve(std::size_t workspace_bytes) {
 }
 
 void LaunchCall::expect() {
-  expect_functions(device_, kernel_.name, kernel_.source, *plan_);
+  for (std::uint32_t i = 0; i < plan_->launch_count; ++i)
+    device_.expect({kernel_.name, kernel_.source, &plan_->launches[i]});
   expected_ = true;
 }
 

@@ -23,13 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr char kCacheMagic[8] = {'M', 'L', 'G', 'C', 'O', 'D', 'E', '1'};
 
-std::string hexadecimal(std::uint64_t value) {
-  std::string text(16, '0');
-  for (int i = 15; i >= 0; --i, value >>= 4)
-    text[static_cast<std::size_t>(i)] = "0123456789abcdef"[value & 15];
-  return text;
-}
-
 void put(std::string& out, std::uint64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
@@ -68,7 +61,9 @@ CompileCache::CompileCache(std::string directory) : directory_(std::move(directo
 std::optional<std::string> CompileCache::get(const std::string& key, const std::function<std::string()>& make,
                                              bool wait) {
   if (directory_.empty()) return make();
-  const std::string path = directory_ + "/" + hexadecimal(fingerprint(key));
+  char name[17];
+  std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(fingerprint(key)));
+  const std::string path = directory_ + "/" + name;
   std::string value;
   if (read(path, key, value)) return value;
   const FileLock lock(path + ".lock", wait);

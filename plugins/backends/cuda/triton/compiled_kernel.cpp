@@ -24,17 +24,6 @@ std::string read_code(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Grid entries are extents, or numbers.
-std::vector<Extent> read_grid(const Description& description, const backends::Signature& signature) {
-  std::vector<Extent> grid;
-  for (const std::string& axis : description.grid) {
-    const bool number = std::all_of(axis.begin(), axis.end(), [](char c) { return c >= '0' && c <= '9'; });
-    grid.push_back(number && !axis.empty() ? Extent(std::stoll(axis))
-                                           : Extent(axis, signature, description.file));
-  }
-  return grid;
-}
-
 }  // namespace
 
 CompiledKernel::CompiledKernel(const std::string& file, const std::string& kernel,
@@ -49,7 +38,7 @@ CompiledKernel::CompiledKernel(const std::string& file, const std::string& kerne
                              ", but it is to replace " + kernel);
   }
   bindings_ = bind_parameters(description_, signature_);
-  grid_ = read_grid(description_, signature_);
+  for (const std::string& axis : description_.grid) grid_.emplace_back(axis, signature_, description_.file);
   read_when();
   const PtxEntry entry = read_ptx_entry(code_, description_.entry, file);
   check_entry(entry, description_, file);

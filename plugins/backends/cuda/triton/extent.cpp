@@ -10,25 +10,28 @@ namespace mulligan::cuda::triton {
 
 Extent::Extent(const std::string& text, const backends::Signature& signature, const std::string& file)
     : text_(text) {
-  static const std::regex form(R"(\s*(\w+)\.(?:size|shape\[([0-3])\])(?:\s*/\s*([1-9][0-9]{0,8}))?\s*)");
+  static const std::regex form(
+      R"((\d{1,10})|\s*(\w+)\.(?:size|shape\[([0-3])\])(?:\s*/\s*([1-9][0-9]{0,8}))?\s*)");
   std::smatch match;
   if (!std::regex_match(text, match, form)) {
     throw std::runtime_error(file + ": '" + text +
                              "' is not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / NUMBER "
                              "after it if it is to be divided");
   }
+  if (match[1].matched) {
+    number_ = std::stoll(match[1]);
+    return;
+  }
   const auto& arguments = signature.arguments;
   const auto argument = std::find_if(arguments.begin(), arguments.end(),
-                                     [&](const auto& parameter) { return parameter.name == match[1]; });
+                                     [&](const auto& parameter) { return parameter.name == match[2]; });
   if (argument == arguments.end()) {
     throw std::runtime_error(file + ": '" + text + "' names an argument that the kernel does not have");
   }
   argument_ = static_cast<std::uint32_t>(argument - arguments.begin());
-  if (match[2].matched) axis_ = std::stoi(match[2]);
-  if (match[3].matched) divisor_ = std::stoll(match[3]);
+  if (match[3].matched) axis_ = std::stoi(match[3]);
+  if (match[4].matched) divisor_ = std::stoll(match[4]);
 }
-
-Extent::Extent(std::int64_t number) : text_(std::to_string(number)), number_(number) {}
 
 std::int64_t Extent::of(const mlg_launch& call) const {
   if (number_ >= 0) return number_;

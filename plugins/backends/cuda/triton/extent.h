@@ -13,11 +13,9 @@ namespace mulligan::cuda::triton {
 class Extent {
  public:
   // ARGUMENT.shape[AXIS] or ARGUMENT.size (the number of elements), divided by a whole number and rounded up
-  // where one follows. Throws std::runtime_error, naming `file`, for anything else and for an argument that
-  // the signature does not have.
+  // where one follows; or a number. Throws std::runtime_error, naming `file`, for anything else and for an argument
+  // that the signature does not have.
   Extent(const std::string& text, const backends::Signature& signature, const std::string& file);
-  // A fixed number.
-  explicit Extent(std::int64_t number);
 
   const std::string& text() const { return text_; }
   // 0 where the argument is absent.
