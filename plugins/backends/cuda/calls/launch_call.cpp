@@ -62,8 +62,7 @@ mlg_work LaunchCall::work() {
 
 void LaunchCall::run() {
   choice();
-  memory_.mark_outputs_unwritten();
-  memory_.mark_workspace_unwritten();
+  memory_.mark_unwritten();
   launch();
   memory_.require_written();
 }

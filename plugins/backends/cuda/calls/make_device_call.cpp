@@ -90,7 +90,7 @@ class MatmulCall final : public DeviceCall {
   }
   void run() override {
     memory_.require_bound();
-    memory_.mark_outputs_unwritten();
+    memory_.mark_unwritten();
     gemm_->run(memory_.tensor(places_.a), memory_.tensor(places_.b), memory_.tensor(places_.term),
                memory_.tensor(places_.c), memory_.workspace());
   }
@@ -120,8 +120,7 @@ class ProductCall final : public DeviceCall {
   void run() override {
     choice();
     const CallMemory& memory = own_->memory();
-    memory.mark_outputs_unwritten();
-    memory.mark_workspace_unwritten();
+    memory.mark_unwritten();
     const DeviceArgument result = memory.tensor(product_.c);
     gemm_->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
     own_->launch();
@@ -164,8 +163,7 @@ class LibraryCall final : public DeviceCall {
   }
   void run() override {
     if (choice() == 0) return own_->run();
-    own_->memory().mark_outputs_unwritten();
-    own_->memory().mark_workspace_unwritten();
+    own_->memory().mark_unwritten();
     attention_->run();
     own_->memory().require_written();
   }
