@@ -20,7 +20,6 @@ CudaBackend::CudaBackend(const CudaConfig& config)
       attention_(*device_, {.library = config.attention == "library" && !batch_invariant_,
                             .required = config.require_library,
                             .deterministic = config.deterministic}),
-      segment_rows_(*device_),
       graphs_(*device_, config.graphs) {
   if (config.require_library && attention_.deterministic()) {
     throw sdk::Error(
@@ -50,7 +49,7 @@ void CudaBackend::free(void* address) noexcept {
 void CudaBackend::upload(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
   device_->to_device(device, host, bytes);
-  written(device, host, bytes);
+  attention_.written(device, host, bytes);
 }
 void CudaBackend::download(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) device_->from_device(host, device, bytes);
@@ -58,17 +57,12 @@ void CudaBackend::download(void* host, const void* device, std::size_t bytes) {
 void CudaBackend::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   device_->copy(to, from, bytes);
-  written(to, nullptr, bytes);
+  attention_.written(to, nullptr, bytes);
 }
 void CudaBackend::zero(void* device, std::size_t bytes) {
   if (bytes == 0) return;
   device_->fill(device, 0, bytes);
-  written(device, nullptr, bytes);
-}
-
-void CudaBackend::written(const void* device, const void* host, std::size_t bytes) {
-  attention_.tables().written(device, host, bytes);
-  segment_rows_.written(device, bytes);
+  attention_.written(device, nullptr, bytes);
 }
 
 void CudaBackend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
@@ -94,7 +88,7 @@ const mlg_kernel* CudaBackend::kernel_at(std::uint32_t index) const noexcept {
 void* CudaBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   const auto compiled = compiled_.find(std::string_view(call.kernel));
   std::unique_ptr<DeviceCall> prepared =
-      make_device_call(*device_, attention_, segment_rows_, kernels_.named(call.kernel), call,
+      make_device_call(*device_, attention_, kernels_.named(call.kernel), call,
                        compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();

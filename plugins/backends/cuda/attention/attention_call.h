@@ -9,7 +9,6 @@
 #include "kernels/attention/cuda_rows.h"
 #include "plugins/backends/common/call_arguments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
-#include "plugins/backends/cuda/attention/segment_rows.h"
 #include "plugins/backends/cuda/launch_steps.h"
 
 namespace mulligan::cuda {
@@ -17,9 +16,8 @@ namespace mulligan::cuda {
 class AttentionCall {
  public:
   // Null for another kernel, and where the library computes none of the call's batches. `arguments` must
-  // have passed the kernel's checks, and outlive this object, as must the library and the tables.
-  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, SegmentRowTables& row_tables,
-                                             const mlg_kernel& kernel,
+  // have passed the kernel's checks, and outlive this object, as must the library.
+  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, const mlg_kernel& kernel,
                                              const backends::CallArguments& arguments);
   ~AttentionCall();
   AttentionCall(const AttentionCall&) = delete;
@@ -49,8 +47,8 @@ class AttentionCall {
     LaunchSteps before, after;
     AttentionArguments arguments;
   };
-  AttentionCall(AttentionLibrary& library, SegmentRowTables& row_tables, const AttentionShape& shape,
-                const RowLayout& layout, const backends::CallArguments& arguments, std::size_t library_bytes);
+  AttentionCall(AttentionLibrary& library, const AttentionShape& shape, const RowLayout& layout,
+                const backends::CallArguments& arguments, std::size_t library_bytes);
   AttentionShape shape_of(const AttentionBucket& bucket) const;
   // The plan for the segments as they are now will be asked for: it begins to be made, unless it is there.
   void expect();
@@ -58,7 +56,6 @@ class AttentionCall {
   void place(Ready& ready) const;
 
   AttentionLibrary& library_;
-  SegmentRowTables& row_tables_;
   AttentionShape shape_;  // but for the bucket
   RowLayout layout_;
   const backends::CallArguments& arguments_;

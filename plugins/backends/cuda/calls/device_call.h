@@ -12,7 +12,6 @@ namespace mulligan::cuda {
 
 class AttentionLibrary;
 class Device;
-class SegmentRowTables;
 namespace triton {
 class CompiledKernel;
 }
@@ -33,11 +32,10 @@ class DeviceCall {
   virtual void run() = 0;
 };
 
-// Throws std::runtime_error when the call does not fit the kernel or does not compile. The device, the
-// library and the tables must outlive the call, and so must `compiled`, which takes the place of the kernel's
-// own code.
+// Throws std::runtime_error when the call does not fit the kernel or does not compile. The device and the
+// library must outlive the call, and so must `compiled`, which takes the place of the kernel's own code.
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
-                                             SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, const triton::CompiledKernel* compiled);
+                                             const mlg_kernel& kernel, const mlg_call& call,
+                                             const triton::CompiledKernel* compiled);
 
 }  // namespace mulligan::cuda

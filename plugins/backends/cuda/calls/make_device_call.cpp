@@ -177,12 +177,12 @@ class LibraryCall final : public DeviceCall {
 }  // namespace
 
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
-                                             SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, const triton::CompiledKernel* compiled) {
+                                             const mlg_kernel& kernel, const mlg_call& call,
+                                             const triton::CompiledKernel* compiled) {
   if (compiled) return std::make_unique<CompiledCall>(device, kernel, call, *compiled);
   if (is_matmul(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
   auto own = std::make_unique<SourceCall>(device, kernel, call);
-  if (auto attention = AttentionCall::make(library, row_tables, kernel, own->arguments())) {
+  if (auto attention = AttentionCall::make(library, kernel, own->arguments())) {
     return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
   }
   if (const auto product = matmul_before(kernel, own->arguments().launch())) {
