@@ -35,10 +35,8 @@ Binding bind(const DescribedParameter& parameter, const Description& description
   binding.type = parameter.type;
   binding.divisible_by = parameter.divisible_by;
   const auto argument = std::ranges::find(signature.arguments, parameter.name, &backends::Parameter::name);
-  const auto attribute = std::ranges::find(signature.attributes, parameter.name);
   if (!parameter.extent.empty()) {
-    binding.kind = Binding::Kind::extent;
-    binding.extent.emplace(parameter.extent, signature, description.file);
+    binding.number.emplace(parameter.extent, signature, description.file);
     if (parameter.type != "i32" && parameter.type != "i64") {
       throw fail("is an extent and must be i32 or i64, but it is " + parameter.type);
     }
@@ -53,9 +51,8 @@ Binding bind(const DescribedParameter& parameter, const Description& description
     // Calls are planned anew for addresses that are less aligned than this.
     if (16 % parameter.divisible_by != 0)
       throw fail("can be promised an address that is a multiple of 16 at most");
-  } else if (attribute != signature.attributes.end()) {
-    binding.kind = Binding::Kind::attribute;
-    binding.index = static_cast<std::uint32_t>(attribute - signature.attributes.begin());
+  } else if (std::ranges::find(signature.attributes, parameter.name) != signature.attributes.end()) {
+    binding.number.emplace(parameter.name, signature, description.file);
     if (parameter.type.starts_with("*") || ptx_types(parameter.type).empty()) {
       throw fail("stands for an attribute and must be fp32, i32 or i64, but it is " + parameter.type);
     }
