@@ -30,10 +30,7 @@ Binding bind(const DescribedParameter& parameter, const Description& description
   const auto fail = [&](const std::string& what) -> std::runtime_error {
     return std::runtime_error(description.file + ": the parameter " + parameter.name + " " + what);
   };
-  Binding binding;
-  binding.name = parameter.name;
-  binding.type = parameter.type;
-  binding.divisible_by = parameter.divisible_by;
+  Binding binding{parameter, 0, {}};
   const auto argument = std::ranges::find(signature.arguments, parameter.name, &backends::Parameter::name);
   if (!parameter.extent.empty()) {
     binding.number.emplace(parameter.extent, signature, description.file);

@@ -15,12 +15,10 @@
 
 namespace mulligan::cuda::triton {
 
-// What a parameter is handed: a tensor's address, or a number.
-struct Binding {
+// A parameter and what it is handed: a tensor's address, or a number.
+struct Binding : DescribedParameter {
   std::uint32_t index = 0;           // of the tensor in the signature
   std::optional<CallNumber> number;  // none: the tensor
-  std::string name, type;
-  std::int64_t divisible_by = 1;
 };
 
 // One binding per described parameter, in order. Throws std::runtime_error, naming file and parameter, when a
