@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plugins/backends/cuda/compile/compile_cache.h"
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/fingerprint.h"
 #include "plugins/backends/cuda/compile/kernel_compiler.h"
 #include "plugins/common/shared_library.h"
