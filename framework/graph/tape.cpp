@@ -51,6 +51,13 @@ void Tape::call(const std::string& op, const std::vector<Value>& inputs, const s
   });
 }
 
+Value Tape::call(const std::string& op, const std::vector<Value>& inputs, std::string_view hint,
+                 const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients) {
+  const Value output = graph_.scratch(graph_.type(inputs.front()), hint);
+  call(op, inputs, {output}, attributes, gradients);
+  return output;
+}
+
 std::optional<Value> Tape::input_of(std::size_t call) const {
   const auto entry = std::ranges::find(entries_, call + 1, &Entry::calls);
   return entry == entries_.end() ? std::nullopt : std::optional(entry->inputs.front());

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -87,6 +88,9 @@ class Tape {
   // gradients of `outputs` and `gradients`. Both have `attributes`.
   void call(const std::string& op, const std::vector<Value>& inputs, const std::vector<Value>& outputs,
             const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients);
+  // The same with one output, a new tensor of the first input's type, which is returned. `hint` is its name.
+  Value call(const std::string& op, const std::vector<Value>& inputs, std::string_view hint,
+             const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients);
 
   // The first input of the op whose last forward call is number `call`, if the op has put down a rule.
   std::optional<Value> input_of(std::size_t call) const;

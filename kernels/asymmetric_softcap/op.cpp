@@ -10,10 +10,8 @@ const KernelRules asymmetric_softcap_rules{
     {"asymmetric_softcap_bwd", RowRule::mixing, "", "", "cross entropy"}};
 
 Value capped(Tape& tape, Value z, Value positive, Value negative) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(z), "capped logits");
-  tape.call("asymmetric_softcap", {z, positive, negative}, {y}, {}, {{z, "dz"}, {positive}, {negative}});
-  return y;
+  return tape.call("asymmetric_softcap", {z, positive, negative}, "capped logits", {},
+                   {{z, "dz"}, {positive}, {negative}});
 }
 
 }  // namespace mulligan::ops

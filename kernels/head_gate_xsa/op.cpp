@@ -9,11 +9,8 @@ const KernelRules head_gate_xsa_rules{
     {"head_gate_xsa_bwd", RowRule::mixing, "", "", "q-k norm, rotary, XSA, gate"}};
 
 Value head_gate_xsa(Tape& tape, Value o, Value v, Value gate, double gate_scale) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(o), "gated attention");
-  tape.call("head_gate_xsa", {o, v, gate}, {y}, {{"gate_scale", gate_scale}},
-            {{o, "do"}, {v, "dv"}, {gate, "dgate"}});
-  return y;
+  return tape.call("head_gate_xsa", {o, v, gate}, "gated attention", {{"gate_scale", gate_scale}},
+                   {{o, "do"}, {v, "dv"}, {gate, "dgate"}});
 }
 
 }  // namespace mulligan::ops

@@ -11,10 +11,7 @@ const KernelRules leaky_relu_squared_rules{
     {"linear_leaky_relu_squared_bwd", RowRule::row_wise, "ipio", "", "", true}};
 
 Value leaky_relu_squared(Tape& tape, Value u, double slope) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(u), "activation");
-  tape.call("leaky_relu_squared", {u}, {y}, {{"slope", slope}}, {{u, "du"}});
-  return y;
+  return tape.call("leaky_relu_squared", {u}, "activation", {{"slope", slope}}, {{u, "du"}});
 }
 
 }  // namespace mulligan::ops

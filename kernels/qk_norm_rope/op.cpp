@@ -16,10 +16,8 @@ std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options) {
 }
 
 Value qk_norm_rope(Tape& tape, Value x, Value cos, Value sin, Value gain, const QkNormRope& options) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "rotated");
-  tape.call("qk_norm_rope", {x, cos, sin, gain}, {y}, qk_norm_rope_attributes(options), {{x, "dx"}, {gain}});
-  return y;
+  return tape.call("qk_norm_rope", {x, cos, sin, gain}, "rotated", qk_norm_rope_attributes(options),
+                   {{x, "dx"}, {gain}});
 }
 
 }  // namespace mulligan::ops

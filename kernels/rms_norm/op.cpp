@@ -9,10 +9,7 @@ const KernelRules rms_norm_rules{
     {"rms_norm_bwd", RowRule::row_wise, "iia", "", "residual and norm, backward"}};
 
 Value rms_norm(Tape& tape, Value x, double scale, double eps) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "rms_norm");
-  tape.call("rms_norm", {x}, {y}, {{"scale", scale}, {"eps", eps}}, {{x, "dx"}});
-  return y;
+  return tape.call("rms_norm", {x}, "rms_norm", {{"scale", scale}, {"eps", eps}}, {{x, "dx"}});
 }
 
 }  // namespace mulligan::ops

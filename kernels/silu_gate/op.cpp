@@ -8,10 +8,7 @@ const KernelRules silu_gate_rules{{"silu_gate_fwd", RowRule::elementwise, "iio",
                                   {"silu_gate_bwd", RowRule::elementwise, "iiiaa"}};
 
 Value silu_gate(Tape& tape, Value g, Value u) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(g), "gated activation");
-  tape.call("silu_gate", {g, u}, {y}, {}, {{g, "dg"}, {u, "du"}});
-  return y;
+  return tape.call("silu_gate", {g, u}, "gated activation", {}, {{g, "dg"}, {u, "du"}});
 }
 
 }  // namespace mulligan::ops

@@ -8,10 +8,8 @@ const KernelRules skip_merge_rules{{"skip_merge_fwd", RowRule::row_wise, "iippo"
                                    {"skip_merge_bwd", RowRule::mixing, ""}};
 
 Value skip_merge(Tape& tape, Value x, Value s, Value weight, Value gate) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "skip merge");
-  tape.call("skip_merge", {x, s, weight, gate}, {y}, {}, {{x, "dx"}, {s, "ds"}, {weight}, {gate}});
-  return y;
+  return tape.call("skip_merge", {x, s, weight, gate}, "skip merge", {},
+                   {{x, "dx"}, {s, "ds"}, {weight}, {gate}});
 }
 
 }  // namespace mulligan::ops

@@ -9,13 +9,10 @@ const KernelRules smear_gate_rules{{"smear_gate_fwd", RowRule::mixing, "", "smea
                                    {"smear_gate_bwd", RowRule::mixing, ""}};
 
 Value smear(Tape& tape, Value x, Value tokens, Value weight, Value lambda, const Smear& options) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "smeared embedding");
-  tape.call("smear_gate", {x, tokens, weight, lambda}, {y},
-            {{"row_length", static_cast<double>(options.row_length)},
-             {"document_start", static_cast<double>(options.document_start)}},
-            {{x, "dx"}, {weight}, {lambda}});
-  return y;
+  return tape.call("smear_gate", {x, tokens, weight, lambda}, "smeared embedding",
+                   {{"row_length", static_cast<double>(options.row_length)},
+                    {"document_start", static_cast<double>(options.document_start)}},
+                   {{x, "dx"}, {weight}, {lambda}});
 }
 
 }  // namespace mulligan::ops

@@ -8,10 +8,7 @@ const KernelRules softcap_rules{{"softcap_fwd", RowRule::elementwise, "io", "cap
                                 {"softcap_bwd", RowRule::elementwise, "iia", "", "cross entropy"}};
 
 Value softcap(Tape& tape, Value z, double cap) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(z), "capped logits");
-  tape.call("softcap", {z}, {y}, {{"cap", cap}}, {{z, "dz"}});
-  return y;
+  return tape.call("softcap", {z}, "capped logits", {{"cap", cap}}, {{z, "dz"}});
 }
 
 }  // namespace mulligan::ops

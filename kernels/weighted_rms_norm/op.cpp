@@ -8,10 +8,7 @@ const KernelRules weighted_rms_norm_rules{{"weighted_rms_norm_fwd", RowRule::row
                                           {"weighted_rms_norm_bwd", RowRule::mixing, ""}};
 
 Value weighted_rms_norm(Tape& tape, Value x, Value weight, double eps) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "weighted norm");
-  tape.call("weighted_rms_norm", {x, weight}, {y}, {{"eps", eps}}, {{x, "dx"}, {weight}});
-  return y;
+  return tape.call("weighted_rms_norm", {x, weight}, "weighted norm", {{"eps", eps}}, {{x, "dx"}, {weight}});
 }
 
 }  // namespace mulligan::ops
