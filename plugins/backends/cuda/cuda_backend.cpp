@@ -1,17 +1,39 @@
 #include "plugins/backends/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
+#include "kernels/leaky_relu_squared/signature_linear.h"
 #include "kernels/matmul/cuda.h"
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/invariant_kernels.h"
-#include "plugins/backends/cuda/make_device.h"
 
 namespace mulligan::cuda {
+namespace {
+
+// `kernels` as a batch-invariant backend has them: without those whose matmul is the library's
+// (linear_leaky_relu_squared, fused; a graph does without), and with those of invariant_kernels.h.
+std::vector<mlg_kernel> invariant_kernels(std::span<const mlg_kernel> kernels) {
+  const std::span<const mlg_kernel> products = fixed_matmul_kernels();
+  std::vector<mlg_kernel> invariant(products.begin(), products.end());
+  const std::span<const mlg_kernel> attention = invariant_attention_forward();
+  invariant.insert(invariant.end(), attention.begin(), attention.end());
+  const auto left_out = [&](std::string_view name) {
+    return name == shapes::LinearLeakyReluSquaredForward::name ||
+           name == shapes::LinearLeakyReluSquaredBackward::name ||
+           std::ranges::any_of(invariant, [name](const mlg_kernel& own) { return name == own.name; });
+  };
+  std::ranges::copy_if(kernels, std::back_inserter(invariant),
+                       [&](const mlg_kernel& kernel) { return !left_out(kernel.name); });
+  return invariant;
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),

@@ -35,6 +35,10 @@ struct CudaConfig {
   bool log_launches = false;
 };
 
+// Which device a configuration asks for: the one place that knows them all. Tests link the backend with definitions of
+// their own. Throws std::runtime_error when there is no such device here.
+std::unique_ptr<Device> make_device(const CudaConfig& config);
+
 class CudaBackend final : public sdk::Backend {
  public:
   static constexpr const char* version = "1.0.0";
