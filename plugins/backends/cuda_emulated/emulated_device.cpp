@@ -8,8 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/backends/cuda_emulated/emulated_library.h"
-
 namespace mulligan::cuda {
 namespace {
 
