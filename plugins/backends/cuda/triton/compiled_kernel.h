@@ -39,7 +39,6 @@ class CompiledKernel {
 
   const std::string& file() const { return file_; }
   const std::string& code() const { return code_; }  // PTX, as the driver loads it
-  const std::string& entry() const { return description_.entry; }
 
   // What to launch for a call of that signature. Addresses that are already known must be aligned as the
   // compiler was told. Throws std::runtime_error, naming file and argument, when the code is not for this
