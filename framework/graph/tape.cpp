@@ -31,6 +31,33 @@ void Tape::record(std::vector<Value> outputs, std::vector<Value> inputs,
   entries_.push_back({std::move(outputs), std::move(inputs), std::move(rule), graph_.calls().size()});
 }
 
+void Tape::call(const std::string& op, const std::vector<Value>& inputs, const std::vector<Value>& outputs,
+                const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients) {
+  std::vector<Value> arguments = inputs, differentiated;
+  arguments.insert(arguments.end(), outputs.begin(), outputs.end());
+  graph_.call(op + "_fwd", std::move(arguments), attributes);
+  for (const Gradient& gradient : gradients) differentiated.push_back(gradient.input);
+  record(outputs, std::move(differentiated), [=](Backward& b) {
+    std::vector<Value> given = inputs;
+    for (const Value output : outputs) given.push_back(b.of(output));
+    std::vector<Attribute> with_flags = attributes;
+    for (const Gradient& gradient : gradients) {
+      const Backward::Target target = b.into(gradient.input);
+      given.push_back(target.value);
+      if (gradient.name)
+        with_flags.push_back({std::string("accumulate_") + gradient.name, target.accumulate});
+    }
+    b.graph().call(op + "_bwd", std::move(given), std::move(with_flags));
+  });
+}
+
+Value Tape::call(const std::string& op, const std::vector<Value>& inputs, std::string_view hint,
+                 const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients) {
+  const Value output = graph_.scratch(graph_.type(inputs.front()), hint);
+  call(op, inputs, {output}, attributes, gradients);
+  return output;
+}
+
 std::optional<Value> Tape::input_of(std::size_t call) const {
   const auto entry = std::ranges::find(entries_, call + 1, &Entry::calls);
   return entry == entries_.end() ? std::nullopt : std::optional(entry->inputs.front());

@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -75,6 +77,20 @@ class Tape {
   // Ops call this after their forward calls. `rule` emits the backward calls. It runs only if one of `inputs` leads to a
   // watched leaf and one of `outputs` has a gradient.
   void record(std::vector<Value> outputs, std::vector<Value> inputs, std::function<void(Backward&)> rule);
+
+  // An input with a gradient that a backward kernel computes. `name`, for example "dx": the kernel has the attribute
+  // accumulate_dx (Backward::Target::accumulate). Null: the kernel always adds.
+  struct Gradient {
+    Value input;
+    const char* name = nullptr;
+  };
+  // Calls the kernel OP_fwd with `inputs` and `outputs`. Its rule is a call of OP_bwd, whose arguments are `inputs`, the
+  // gradients of `outputs` and `gradients`. Both have `attributes`.
+  void call(const std::string& op, const std::vector<Value>& inputs, const std::vector<Value>& outputs,
+            const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients);
+  // The same with one output, a new tensor of the first input's type, which is returned. `hint` is its name.
+  Value call(const std::string& op, const std::vector<Value>& inputs, std::string_view hint,
+             const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients);
 
   // The first input of the op whose last forward call is number `call`, if the op has put down a rule.
   std::optional<Value> input_of(std::size_t call) const;

@@ -10,16 +10,8 @@ const KernelRules asymmetric_softcap_rules{
     {"asymmetric_softcap_bwd", RowRule::mixing, "", "", "cross entropy"}};
 
 Value capped(Tape& tape, Value z, Value positive, Value negative) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(z), "capped logits");
-  graph.call("asymmetric_softcap_fwd", {z, positive, negative, y});
-  tape.record({y}, {z, positive, negative}, [=](Backward& b) {
-    const auto dz = b.into(z);
-    const Value dpositive = b.into(positive).value, dnegative = b.into(negative).value;
-    b.graph().call("asymmetric_softcap_bwd", {z, positive, negative, b.of(y), dz.value, dpositive, dnegative},
-                   {{"accumulate_dz", dz.accumulate}});
-  });
-  return y;
+  return tape.call("asymmetric_softcap", {z, positive, negative}, "capped logits", {},
+                   {{z, "dz"}, {positive}, {negative}});
 }
 
 }  // namespace mulligan::ops

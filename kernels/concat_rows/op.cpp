@@ -36,7 +36,7 @@ Value concat_rows(Tape& tape, std::span<const Value> matrices, std::int64_t rows
   tape.record({y}, parts, [=](Backward& b) {
     std::vector<Value> gradients = {b.of(y)};
     for (const Value part : parts) {
-      const Backward::Target target = part ? b.into(part) : Backward::Target{};
+      const Backward::Target target = b.into(part);
       if (target.value && target.accumulate == 0) throw std::logic_error("concat_rows: a computed matrix");
       gradients.push_back(target.value);
     }

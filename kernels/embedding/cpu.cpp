@@ -27,16 +27,10 @@ struct Forward : shapes::EmbeddingForward {
     const auto* table = launch.data<const char>(Forward::table);
     auto* x = launch.data<char>(Forward::x);
     std::atomic<bool> refused{false};
-    launch.parallel_for(launch.dim(Forward::ids, 0), row_grain(launch.dim(Forward::table, 1)),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t t = begin; t < end; ++t) {
-                            if (ids[t] < 0 || ids[t] >= rows) {
-                              refused.store(true, std::memory_order_relaxed);
-                              return;
-                            }
-                            std::memcpy(x + t * row_bytes, table + ids[t] * row_bytes, row_bytes);
-                          }
-                        });
+    for_rows(launch, launch.dim(Forward::ids, 0), launch.dim(Forward::table, 1), [&](std::int64_t t) {
+      if (ids[t] < 0 || ids[t] >= rows) return refused.store(true, std::memory_order_relaxed);
+      std::memcpy(x + t * row_bytes, table + ids[t] * row_bytes, row_bytes);
+    });
     if (refused) refuse_id();
   }
 };

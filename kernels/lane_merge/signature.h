@@ -27,6 +27,13 @@ struct LaneMerge {
   }
 };
 
+// The gradients of LaneMerge's arguments, from argument `first` on, and their flags, from attribute `flag` on.
+template <std::uint32_t first, std::uint32_t flag>
+struct LaneGradients {
+  enum Gradient : std::uint32_t { dlane0 = first, dlane1, da, dm, dattn_scale, dmlp_scale, drho, dpost };
+  enum Flag : std::uint32_t { accumulate_dlane0 = flag, accumulate_dlane1, accumulate_da, accumulate_dm };
+};
+
 struct LaneMergeForward : LaneMerge {
   static constexpr const char* name = "lane_merge_fwd";
   static constexpr const char* signature =
@@ -39,25 +46,13 @@ struct LaneMergeForward : LaneMerge {
   }
 };
 
-struct LaneMergeBackward : LaneMerge {
+struct LaneMergeBackward : LaneMerge, LaneGradients<10, 0> {
   static constexpr const char* name = "lane_merge_bwd";
   static constexpr const char* signature =
       "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? dout0, in? dout1, "
       "inout? dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, inout? dmlp_scale, inout? "
       "drho, inout? dpost; accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm";
-  enum Gradient : std::uint32_t {
-    dout0 = 8,
-    dout1,
-    dlane0,
-    dlane1,
-    da,
-    dm,
-    dattn_scale,
-    dmlp_scale,
-    drho,
-    dpost
-  };
-  enum Attribute : std::uint32_t { accumulate_dlane0, accumulate_dlane1, accumulate_da, accumulate_dm };
+  enum Upstream : std::uint32_t { dout0 = 8, dout1 };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
     check_gradients<LaneMergeBackward>(call);

@@ -31,7 +31,7 @@ struct LaneChainForward : LaneChain {
   }
 };
 
-struct LaneChainBackward : LaneChain {
+struct LaneChainBackward : LaneChain, LaneGradients<17, 2> {
   static constexpr const char* name = "lane_chain_bwd";
   static constexpr const char* signature =
       "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in? skip, in? weight, "
@@ -39,39 +39,14 @@ struct LaneChainBackward : LaneChain {
       "inout? da, inout? dm, inout? dattn_scale, inout? dmlp_scale, inout? drho, inout? dpost, inout? dskip, "
       "inout? dweight, inout? dgate, inout? dx0, inout? dmix; scale eps accumulate_dlane0 accumulate_dlane1 "
       "accumulate_da accumulate_dm accumulate_dskip accumulate_dx0";
-  enum Gradient : std::uint32_t {
-    dmerged = 13,
-    dout1,
-    dn0,
-    dn1,
-    dlane0,
-    dlane1,
-    da,
-    dm,
-    dattn_scale,
-    dmlp_scale,
-    drho,
-    dpost,
-    dskip,
-    dweight,
-    dgate,
-    dx0,
-    dmix
-  };
-  enum Attribute : std::uint32_t {
-    scale,
-    eps,
-    accumulate_dlane0,
-    accumulate_dlane1,
-    accumulate_da,
-    accumulate_dm,
-    accumulate_dskip,
-    accumulate_dx0
-  };
+  enum Upstream : std::uint32_t { dmerged = 13, dout1, dn0, dn1 };
+  enum NextGradient : std::uint32_t { dskip = 25, dweight, dgate, dx0, dmix };
+  enum Attribute : std::uint32_t { scale, eps, accumulate_dskip = 6, accumulate_dx0 };
   static void check(const sdk::CallChecks& call) {
     check_next(call);
     check_gradients<LaneChainBackward>(call);
-    for (const std::uint32_t argument : {dmerged, dout1, dn0, dn1, dx0}) call.like(argument, lane0);
+    for (const std::uint32_t argument : {dmerged, dout1, dn0, dn1}) call.like(argument, lane0);
+    call.like(dx0, lane0);
     call.require(call.has(skip), dskip, "must be absent where skip is absent");
     call.like(dskip, lane0);
     for (const std::uint32_t argument : {dweight, dgate}) call.f32(argument, {call.dim(lane0, 1)});
@@ -94,22 +69,15 @@ struct LaneMeanNormForward : LaneMerge {
   }
 };
 
-struct LaneMeanNormBackward : LaneMerge {
+struct LaneMeanNormBackward : LaneMerge, LaneGradients<9, 2> {
   static constexpr const char* name = "lane_mean_norm_bwd";
   static constexpr const char* signature =
       "in lane0, in lane1, in a, in m, in attn_scale, in mlp_scale, in rho, in post, in dn, inout? "
       "dlane0, inout? dlane1, inout? da, inout? dm, inout? dattn_scale, inout? dmlp_scale, inout? "
       "drho, inout? dpost; scale eps accumulate_dlane0 accumulate_dlane1 accumulate_da accumulate_dm";
   static constexpr bool mixes = false;
-  enum Gradient : std::uint32_t { dn = 8, dlane0, dlane1, da, dm, dattn_scale, dmlp_scale, drho, dpost };
-  enum Attribute : std::uint32_t {
-    scale,
-    eps,
-    accumulate_dlane0,
-    accumulate_dlane1,
-    accumulate_da,
-    accumulate_dm
-  };
+  enum Upstream : std::uint32_t { dn = 8 };
+  enum Attribute : std::uint32_t { scale, eps };
   static void check(const sdk::CallChecks& call) {
     check_inputs(call);
     check_gradients<LaneMeanNormBackward>(call);

@@ -11,15 +11,7 @@ const KernelRules leaky_relu_squared_rules{
     {"linear_leaky_relu_squared_bwd", RowRule::row_wise, "ipio", "", "", true}};
 
 Value leaky_relu_squared(Tape& tape, Value u, double slope) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(u), "activation");
-  graph.call("leaky_relu_squared_fwd", {u, y}, {{"slope", slope}});
-  tape.record({y}, {u}, [=](Backward& b) {
-    const auto du = b.into(u);
-    b.graph().call("leaky_relu_squared_bwd", {u, b.of(y), du.value},
-                   {{"slope", slope}, {"accumulate_du", du.accumulate}});
-  });
-  return y;
+  return tape.call("leaky_relu_squared", {u}, "activation", {{"slope", slope}}, {{u, "du"}});
 }
 
 }  // namespace mulligan::ops

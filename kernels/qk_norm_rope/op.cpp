@@ -16,18 +16,8 @@ std::vector<Attribute> qk_norm_rope_attributes(const QkNormRope& options) {
 }
 
 Value qk_norm_rope(Tape& tape, Value x, Value cos, Value sin, Value gain, const QkNormRope& options) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "rotated");
-  const std::vector<Attribute> attributes = qk_norm_rope_attributes(options);
-  graph.call("qk_norm_rope_fwd", {x, cos, sin, gain, y}, attributes);
-  tape.record({y}, {x, gain}, [=](Backward& b) {
-    const auto dx = b.into(x);
-    const Value dgain = gain ? b.into(gain).value : Value{};
-    std::vector<Attribute> backward_attributes = attributes;
-    backward_attributes.push_back({"accumulate_dx", dx.accumulate});
-    b.graph().call("qk_norm_rope_bwd", {x, cos, sin, gain, b.of(y), dx.value, dgain}, backward_attributes);
-  });
-  return y;
+  return tape.call("qk_norm_rope", {x, cos, sin, gain}, "rotated", qk_norm_rope_attributes(options),
+                   {{x, "dx"}, {gain}});
 }
 
 }  // namespace mulligan::ops

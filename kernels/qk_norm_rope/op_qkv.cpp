@@ -32,12 +32,11 @@ AttentionInputs qkv_split_norm_rope(Tape& tape, Value packed, Value cos, Value s
     // The kernel computes it together with dgain. If it is not needed, it goes to scratch memory.
     Backward::Target dpacked = b.into(packed);
     if (!dpacked.value) dpacked.value = b.graph().scratch(b.graph().type(packed), "unused gradient");
-    const Value dgain = gain ? b.into(gain).value : Value{};
     std::vector<Attribute> backward_attributes = attributes;
     backward_attributes.push_back({"accumulate_dpacked", dpacked.accumulate});
     b.graph().call("qkv_split_norm_rope_bwd",
-                   {packed, cos, sin, gain, dq, dk, dv, b.of(out.v_again),
-                    out.gate ? b.of(out.gate) : Value{}, dpacked.value, dgain},
+                   {packed, cos, sin, gain, dq, dk, dv, b.of(out.v_again), b.of(out.gate), dpacked.value,
+                    b.into(gain).value},
                    backward_attributes);
   });
   return out;

@@ -11,12 +11,7 @@ const KernelRules rational_softcap_rules{
 Value rational_softcap(Tape& tape, Value z, double cap) {
   Graph& graph = tape.graph();
   const Value y = graph.scratch(graph.type(z).as(MLG_F32), "capped logits");
-  graph.call("rational_softcap_fwd", {z, y}, {{"cap", cap}});
-  tape.record({y}, {z}, [=](Backward& b) {
-    const auto dz = b.into(z);
-    b.graph().call("rational_softcap_bwd", {z, b.of(y), dz.value},
-                   {{"cap", cap}, {"accumulate_dz", dz.accumulate}});
-  });
+  tape.call("rational_softcap", {z}, {y}, {{"cap", cap}}, {{z, "dz"}});
   return y;
 }
 

@@ -9,15 +9,7 @@ const KernelRules rms_norm_rules{
     {"rms_norm_bwd", RowRule::row_wise, "iia", "", "residual and norm, backward"}};
 
 Value rms_norm(Tape& tape, Value x, double scale, double eps) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "rms_norm");
-  graph.call("rms_norm_fwd", {x, y}, {{"scale", scale}, {"eps", eps}});
-  tape.record({y}, {x}, [=](Backward& b) {
-    const auto dx = b.into(x);
-    b.graph().call("rms_norm_bwd", {x, b.of(y), dx.value},
-                   {{"scale", scale}, {"eps", eps}, {"accumulate_dx", dx.accumulate}});
-  });
-  return y;
+  return tape.call("rms_norm", {x}, "rms_norm", {{"scale", scale}, {"eps", eps}}, {{x, "dx"}});
 }
 
 }  // namespace mulligan::ops

@@ -21,8 +21,7 @@ ScaledSum scaled_add_norm(Tape& tape, Value x, Value a, Value scale_vector, doub
   tape.graph().call("scaled_add_norm_fwd", {x, a, scale_vector, out.sum, out.norm},
                     {{"scale", norm_scale}, {"eps", eps}});
   tape.record({out.sum, out.norm}, {x, a, scale_vector}, [=](Backward& b) {
-    const Value dsum = b.of(out.sum);
-    const Value dnorm = out.norm ? b.of(out.norm) : Value{};
+    const Value dsum = b.of(out.sum), dnorm = b.of(out.norm);
     // Without a norm the gradient of x is that of the sum: nothing is copied.
     const bool passes_on = !dnorm && dsum && b.graph().info(dsum).storage == Graph::Storage::scratch;
     auto dx = passes_on ? b.into_storage_of(x, dsum) : b.into(x);

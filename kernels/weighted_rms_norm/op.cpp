@@ -8,16 +8,7 @@ const KernelRules weighted_rms_norm_rules{{"weighted_rms_norm_fwd", RowRule::row
                                           {"weighted_rms_norm_bwd", RowRule::mixing, ""}};
 
 Value weighted_rms_norm(Tape& tape, Value x, Value weight, double eps) {
-  Graph& graph = tape.graph();
-  const Value y = graph.scratch(graph.type(x), "weighted norm");
-  graph.call("weighted_rms_norm_fwd", {x, weight, y}, {{"eps", eps}});
-  tape.record({y}, {x, weight}, [=](Backward& b) {
-    const auto dx = b.into(x);
-    const auto dweight = b.into(weight);
-    b.graph().call("weighted_rms_norm_bwd", {x, weight, b.of(y), dx.value, dweight.value},
-                   {{"eps", eps}, {"accumulate_dx", dx.accumulate}});
-  });
-  return y;
+  return tape.call("weighted_rms_norm", {x, weight}, "weighted norm", {{"eps", eps}}, {{x, "dx"}, {weight}});
 }
 
 }  // namespace mulligan::ops

@@ -1,7 +1,6 @@
 // The cuda backend of an evaluation: a GPU, kernels compiled there or taken from the cache, and none in another's place.
-#include "plugins/backends/cuda/compile/kernel_file_choice.h"
+#include "plugins/backends/cuda/cuda_backend.h"
 #include "plugins/backends/cuda/gpu/gpu_device.h"
-#include "plugins/backends/cuda/make_device.h"
 
 namespace mulligan::cuda {
 

@@ -23,7 +23,6 @@ DeviceFacts GpuDevice::facts() const {
 std::string cuda_library_remedy(int) {
   return {};
 }
-void require_cuda_major(const std::string&, int, int) {}
 // An evaluation ends with the first error, whatever it is.
 void Driver::check(CUresult result, const char* call) const {
   if (result == CUDA_SUCCESS) return;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string_view>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -17,16 +18,21 @@
 namespace mulligan::cuda::cudnn::cudnn_plan_test {
 namespace {
 
-// What cuDNN writes of an H100; `version` 900: compute capability 9.0.
-std::string described(int version) {
+// A device by its properties in JSON: what cuDNN writes of an H100. `version` 900: compute capability 9.0.
+Descriptor described(const Functions& functions, int version) {
   const std::string v = std::to_string(version);
-  return R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "multiProcessorCount": 132,
+  const std::string json =
+      R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "multiProcessorCount": 132,
 "warpSize": 32, "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
 "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "regsPerBlock": 65536, "maxCtasPerSM": 32,
 "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "pciDeviceId": 0, "isTccDriver": 0, "smClockRateKHz": 1980000,
 "memClockRateKHz": 2619000, "l2CacheSize": 52428800, "deviceName": "described", "cudaDeviceId": 0,
 "driverVer": 13000, "totalGlobalMem": 85000000000, "supportCoopLaunch": 1, "deviceVer": )" +
-         v + R"(, "smVersion": )" + v + "}";
+      v + R"(, "smVersion": )" + v + "}";
+  Descriptor device(functions, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, std::span<const char>(json));
+  device.finalize();
+  return device;
 }
 
 TEST(SharedLibrary, AMissingFunctionIsNamedWithTheLibrarysOwnRemedy) {
@@ -54,7 +60,7 @@ class CudnnPlan : public testing::Test {
       if (missing) GTEST_SKIP() << "plans of attention by cuDNN: " << sentence;
       throw;
     }
-    device_ = std::make_unique<Descriptor>(described_device(*functions_, described(900)));
+    device_ = std::make_unique<Descriptor>(described(*functions_, 900));
   }
 
   std::optional<AttentionPlan> plan(const AttentionShape& shape) {

@@ -1,5 +1,5 @@
 // The backend's device where a configuration asks for a GPU in these tests; others are not there.
-#include "plugins/backends/cuda/make_device.h"
+#include "plugins/backends/cuda/cuda_backend.h"
 
 #include <stdexcept>
 

@@ -1,5 +1,5 @@
 // The backend's device in these tests, whichever the configuration asks for.
-#include "plugins/backends/cuda/make_device.h"
+#include "plugins/backends/cuda/cuda_backend.h"
 
 #include <cstdlib>
 #include <string>

@@ -22,7 +22,7 @@ class KernelRegistry {
   void add(std::span<const mlg_kernel> kernels, bool replace);
   // Null past the end.
   const mlg_kernel* at(std::uint32_t index) const noexcept;
-  // Throws std::runtime_error with the nearest known name.
+  // Throws std::runtime_error where there is none.
   const mlg_kernel& named(std::string_view name) const;
 
  private:

@@ -28,7 +28,6 @@ std::unique_ptr<CapturedGraph> CallGraphs::capture(std::span<void* const> calls)
 
 void CallGraphs::run(std::span<void* const> calls) {
   if (!enabled_ || calls.size() < kFewest) return run_each(calls);
-  for (void* call : calls) static_cast<DeviceCall*>(call)->expect_choice();
   choices_.clear();
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (const std::uint64_t choice = static_cast<DeviceCall*>(calls[i])->choice())

@@ -1,17 +1,39 @@
 #include "plugins/backends/cuda/cuda_backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
+#include "kernels/leaky_relu_squared/signature_linear.h"
 #include "kernels/matmul/cuda.h"
 #include "plugins/backends/common/core_kernels.h"
 #include "plugins/backends/cuda/calls/device_call.h"
 #include "plugins/backends/cuda/invariant_kernels.h"
-#include "plugins/backends/cuda/make_device.h"
 
 namespace mulligan::cuda {
+namespace {
+
+// `kernels` as a batch-invariant backend has them: without those whose matmul is the library's
+// (linear_leaky_relu_squared, fused; a graph does without), and with those of invariant_kernels.h.
+std::vector<mlg_kernel> invariant_kernels(std::span<const mlg_kernel> kernels) {
+  const std::span<const mlg_kernel> products = fixed_matmul_kernels();
+  std::vector<mlg_kernel> invariant(products.begin(), products.end());
+  const std::span<const mlg_kernel> attention = invariant_attention_forward();
+  invariant.insert(invariant.end(), attention.begin(), attention.end());
+  const auto left_out = [&](std::string_view name) {
+    return name == shapes::LinearLeakyReluSquaredForward::name ||
+           name == shapes::LinearLeakyReluSquaredBackward::name ||
+           std::ranges::any_of(invariant, [name](const mlg_kernel& own) { return name == own.name; });
+  };
+  std::ranges::copy_if(kernels, std::back_inserter(invariant),
+                       [&](const mlg_kernel& kernel) { return !left_out(kernel.name); });
+  return invariant;
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(const CudaConfig& config)
     : device_(make_device(config)),
@@ -20,7 +42,6 @@ CudaBackend::CudaBackend(const CudaConfig& config)
       attention_(*device_, {.library = config.attention == "library" && !batch_invariant_,
                             .required = config.require_library,
                             .deterministic = config.deterministic}),
-      segment_rows_(*device_),
       graphs_(*device_, config.graphs) {
   if (config.require_library && attention_.deterministic()) {
     throw sdk::Error(
@@ -50,7 +71,7 @@ void CudaBackend::free(void* address) noexcept {
 void CudaBackend::upload(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
   device_->to_device(device, host, bytes);
-  written(device, host, bytes);
+  attention_.written(device, host, bytes);
 }
 void CudaBackend::download(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) device_->from_device(host, device, bytes);
@@ -58,17 +79,12 @@ void CudaBackend::download(void* host, const void* device, std::size_t bytes) {
 void CudaBackend::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   device_->copy(to, from, bytes);
-  written(to, nullptr, bytes);
+  attention_.written(to, nullptr, bytes);
 }
 void CudaBackend::zero(void* device, std::size_t bytes) {
   if (bytes == 0) return;
   device_->fill(device, 0, bytes);
-  written(device, nullptr, bytes);
-}
-
-void CudaBackend::written(const void* device, const void* host, std::size_t bytes) {
-  attention_.tables().written(device, host, bytes);
-  segment_rows_.written(device, bytes);
+  attention_.written(device, nullptr, bytes);
 }
 
 void CudaBackend::add_kernels(std::span<const mlg_kernel> kernels, bool replace) {
@@ -94,7 +110,7 @@ const mlg_kernel* CudaBackend::kernel_at(std::uint32_t index) const noexcept {
 void* CudaBackend::prepare(const sdk::Call& call, std::size_t& workspace_bytes) {
   const auto compiled = compiled_.find(std::string_view(call.kernel));
   std::unique_ptr<DeviceCall> prepared =
-      make_device_call(*device_, attention_, segment_rows_, kernels_.named(call.kernel), call,
+      make_device_call(*device_, attention_, kernels_.named(call.kernel), call,
                        compiled == compiled_.end() ? nullptr : &compiled->second);
   workspace_bytes = prepared->workspace_bytes();
   return prepared.release();

@@ -10,7 +10,6 @@
 
 #include "plugins/backends/common/kernel_registry.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
-#include "plugins/backends/cuda/attention/segment_rows.h"
 #include "plugins/backends/cuda/call_graphs.h"
 #include "plugins/backends/cuda/device.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"
@@ -35,6 +34,10 @@ struct CudaConfig {
   std::string emulated_driver;
   bool log_launches = false;
 };
+
+// Which device a configuration asks for: the one place that knows them all. Tests link the backend with definitions of
+// their own. Throws std::runtime_error when there is no such device here.
+std::unique_ptr<Device> make_device(const CudaConfig& config);
 
 class CudaBackend final : public sdk::Backend {
  public:
@@ -131,16 +134,12 @@ class CudaBackend final : public sdk::Backend {
   }
 
  private:
-  // Bytes of the device were overwritten: from the host, or (`host` null) with what the host does not know.
-  void written(const void* device, const void* host, std::size_t bytes);
-
   std::unique_ptr<Device> device_;
   DeviceFacts facts_;
   backends::KernelRegistry kernels_{"cuda"};
   std::map<std::string, triton::CompiledKernel, std::less<>> compiled_;  // in place of kernels of these names
   bool batch_invariant_;
   AttentionLibrary attention_;
-  SegmentRowTables segment_rows_;
   CallGraphs graphs_;
   std::string measured_;         // as the log knows it
   bool release_failed_ = false;  // logged

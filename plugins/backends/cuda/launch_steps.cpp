@@ -4,10 +4,6 @@
 
 namespace mulligan::cuda {
 
-void expect_functions(Device& device, const char* kernel, const char* source, const mlg_cuda_plan& plan) {
-  for (std::uint32_t i = 0; i < plan.launch_count; ++i) device.expect({kernel, source, &plan.launches[i]});
-}
-
 LaunchSteps::LaunchSteps(Device& device, const char* kernel, const char* source, const mlg_cuda_plan& plan,
                          const triton::CompiledKernel* compiled)
     : device_(&device) {

@@ -10,9 +10,6 @@
 
 namespace mulligan::cuda {
 
-// Announces the functions of `plan` (Device::expect), whose LaunchSteps will follow.
-void expect_functions(Device& device, const char* kernel, const char* source, const mlg_cuda_plan& plan);
-
 class LaunchSteps {
  public:
   LaunchSteps() = default;

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda/make_device.h"
+#include "plugins/backends/cuda/cuda_backend.h"
 
 #ifdef MULLIGAN_HAS_CUDA
 #include "plugins/backends/cuda/compile/compile_device.h"

@@ -35,8 +35,6 @@ BlockRunner::BlockRunner(EmulatedOrder order) : order_(order) {
   emulator_.fail = fail;
 }
 
-BlockRunner::~BlockRunner() = default;
-
 void BlockRunner::run(const mlg_emulated_function& function, const mlg_emulated_argument* arguments,
                       const Grid& grid) {
   function_ = &function;
@@ -80,12 +78,8 @@ void BlockRunner::run_block() {
       if (!error_.empty()) return;
     }
     if (!progress) {
-      try {
-        report_deadlock();
-      } catch (const std::runtime_error& error) {
-        error_ = error.what();
-        return;
-      }
+      error_ = deadlock();
+      return;
     }
   }
 }
@@ -286,7 +280,7 @@ std::string BlockRunner::describe(unsigned index) const {
   return what + " runs";
 }
 
-void BlockRunner::report_deadlock() const {
+std::string BlockRunner::deadlock() const {
   std::string waiting, other;
   for (unsigned i = 0; i < threads_.size(); ++i) {
     std::string& one = threads_[i].state == State::ended ? other : waiting;
@@ -298,9 +292,8 @@ void BlockRunner::report_deadlock() const {
   const bool in_warp = std::any_of(threads_.begin(), threads_.end(), [](const Thread& thread) {
     return thread.state == State::at_warp_operation;
   });
-  throw std::runtime_error(
-      (in_warp ? "a warp operation waits for lanes that do not come: " : "divergent barrier: ") + waiting +
-      " for ever, " + other + "; block " + text(emulator_.block_index));
+  return (in_warp ? "a warp operation waits for lanes that do not come: " : "divergent barrier: ") + waiting +
+         " for ever, " + other + "; block " + text(emulator_.block_index);
 }
 
 void BlockRunner::fail(const char* what) {

@@ -34,9 +34,6 @@ inline EmulatedOrder emulated_order(const std::string& word) {
 class BlockRunner {
  public:
   explicit BlockRunner(EmulatedOrder order);
-  ~BlockRunner();
-  BlockRunner(const BlockRunner&) = delete;
-  BlockRunner& operator=(const BlockRunner&) = delete;
 
   // Throws std::runtime_error with what went wrong, in which thread and block.
   void run(const mlg_emulated_function& function, const mlg_emulated_argument* arguments, const Grid& grid);
@@ -75,7 +72,8 @@ class BlockRunner {
   void pause();
   void finish_warp_operation(unsigned warp);
   void release_barrier();
-  [[noreturn]] void report_deadlock() const;
+  // What the threads of a block that cannot go on wait for.
+  std::string deadlock() const;
   std::string describe(unsigned thread) const;
 
   static void thread_main(Transfer transfer);

@@ -1,4 +1,4 @@
-#include "plugins/backends/cuda_emulated/emulated_library.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 #include <mulligan/kernel.hpp>
 
@@ -7,8 +7,6 @@
 #include <cstring>
 #include <stdexcept>
 #include <vector>
-
-#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -8,8 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "plugins/backends/cuda_emulated/emulated_library.h"
-
 namespace mulligan::cuda {
 namespace {
 
@@ -23,10 +21,6 @@ struct EmulatedFunction final : Function {
 struct EmulatedGraph final : CapturedGraph {
   std::shared_ptr<const std::vector<std::function<void()>>> work;  // also of launches that outlive the graph
 };
-
-std::string sentence(const std::string& function, const char* what) {
-  return "emulated " + function + ": " + what;
-}
 
 }  // namespace
 
@@ -161,7 +155,7 @@ void EmulatedDevice::launch(Function& function, const Grid& grid, std::span<cons
     try {
       runner_.run(emulated.code, values.data(), grid);
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(sentence(emulated.name, error.what()));
+      throw std::runtime_error("emulated " + emulated.name + ": " + error.what());
     }
   });
 }

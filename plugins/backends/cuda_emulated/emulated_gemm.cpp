@@ -1,12 +1,10 @@
-#include "plugins/backends/cuda_emulated/emulated_library.h"
+#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 #include <mulligan/dtype.hpp>
 #include <mulligan/kernel.hpp>
 
 #include <cstring>
 #include <vector>
-
-#include "plugins/backends/cuda_emulated/emulated_device.h"
 
 namespace mulligan::cuda {
 namespace {

@@ -12,11 +12,6 @@ constexpr std::size_t kRunAhead = 4096;     // pieces of work between two waits:
 
 }  // namespace
 
-struct EmulatedStream::Item {
-  EmulatedStream& stream;
-  std::function<void()> work;
-};
-
 EmulatedStream::EmulatedStream(const std::string& path)
     : library_("the emulated device's driver", {path},
                "correct backend.emulated_driver, or leave it out to do the work at once") {
@@ -40,46 +35,43 @@ void EmulatedStream::require_sound() {
   if (!failure_.empty()) throw std::runtime_error(failure_);
 }
 
-// On the stream, which knows no exceptions.
-void EmulatedStream::run(void* data) {
-  const std::unique_ptr<Item> item(static_cast<Item*>(data));
-  EmulatedStream& own = item->stream;
-  try {
-    own.require_sound();
-    item->work();
-  } catch (const std::exception& error) {
-    const std::lock_guard lock(own.mutex_);
-    if (own.failure_.empty()) own.failure_ = error.what();
-  }
+void EmulatedStream::launch(std::function<void()> work) {
+  using Work = std::function<void()>;
+  auto kept = std::make_unique<Work>(std::move(work));
+  const auto run = [](void* data) {
+    const std::unique_ptr<Work> own(static_cast<Work*>(data));
+    (*own)();
+  };
+  check(launch_(stream_, run, kept.get()), "cuLaunchHostFunc");
+  kept.release();
 }
 
+// The stream knows no exceptions.
 void EmulatedStream::add(std::function<void()> work) {
   require_sound();
-  auto item = std::make_unique<Item>(*this, std::move(work));
-  check(launch_(stream_, run, item.get()), "cuLaunchHostFunc");
-  item.release();
+  launch([this, work = std::move(work)] {
+    try {
+      require_sound();
+      work();
+    } catch (const std::exception& error) {
+      const std::lock_guard lock(mutex_);
+      if (failure_.empty()) failure_ = error.what();
+    }
+  });
   if (++added_ % kRunAhead == 0) synchronize();
 }
 
 // Also reached after work has failed: a waiting thread then gets the failure.
 void EmulatedStream::mark(std::uint32_t slot) {
   require_sound();
-  struct Place {
-    EmulatedStream& stream;
-    std::uint32_t slot;
-    std::uint64_t number;
-  };
   std::unique_lock lock(mutex_);
-  auto place = std::make_unique<Place>(*this, slot, ++marks_.at(slot).made);
+  const std::uint64_t number = ++marks_.at(slot).made;
   lock.unlock();
-  const auto reach = [](void* data) {
-    const std::unique_ptr<Place> reached(static_cast<Place*>(data));
-    const std::lock_guard guard(reached->stream.mutex_);
-    reached->stream.marks_[reached->slot].reached = reached->number;
-    reached->stream.reached_.notify_all();
-  };
-  check(launch_(stream_, reach, place.get()), "cuLaunchHostFunc");
-  place.release();
+  launch([this, slot, number] {
+    const std::lock_guard guard(mutex_);
+    marks_[slot].reached = number;
+    reached_.notify_all();
+  });
 }
 
 void EmulatedStream::await(std::uint32_t slot) {

@@ -41,8 +41,8 @@ class EmulatedStream {
   mlg_queue queue() const { return {MLG_QUEUE_CUDA, stream_, nullptr}; }
 
  private:
-  struct Item;
-  static void run(void* item);
+  // Enqueues `work`, whatever happened before.
+  void launch(std::function<void()> work);
   // Of a slot: how often it was marked, and how often that was reached.
   struct Mark {
     std::uint64_t made = 0, reached = 0;

@@ -7,19 +7,16 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
+#include <span>
 #include <string>
-#include <vector>
 
 namespace {
 
 namespace sdk = mulligan::sdk;
 
-// A recorded call, kept for messages.
-struct Recorded {
+// A prepared call.
+struct Prepared {
   std::string kernel;
-  std::vector<mlg_tensor> arguments;
-  std::vector<void*> addresses;
   bool bound = false;
 };
 
@@ -54,28 +51,20 @@ class NullBackend final : public sdk::Backend {
   const mlg_kernel* kernel_at(std::uint32_t) const noexcept override { return nullptr; }
 
   void* prepare(const sdk::Call& call, std::size_t& workspace_bytes) override {
-    auto recorded = std::make_unique<Recorded>();
-    recorded->kernel = call.kernel;
-    recorded->arguments.assign(call.arguments, call.arguments + call.argument_count);
-    recorded->addresses.resize(call.argument_count);
     workspace_bytes = 0;
-    if (config_.log_calls) log_call(*recorded);
-    return recorded.release();
+    if (config_.log_calls) log_call(call);
+    return new Prepared{call.kernel};
   }
-  void bind(void* prepared, void* const* addresses, void*) override {
-    auto& recorded = *static_cast<Recorded*>(prepared);
-    recorded.addresses.assign(addresses, addresses + recorded.arguments.size());
-    recorded.bound = true;
-  }
+  void bind(void* prepared, void* const*, void*) override { static_cast<Prepared*>(prepared)->bound = true; }
   void run(std::span<void* const> prepared) override {
     for (void* call : prepared) {
-      if (!static_cast<Recorded*>(call)->bound) {
-        throw sdk::Error("the kernel call '" + static_cast<Recorded*>(call)->kernel +
+      if (!static_cast<Prepared*>(call)->bound) {
+        throw sdk::Error("the kernel call '" + static_cast<Prepared*>(call)->kernel +
                          "' was run before it was bound");
       }
     }
   }
-  void release(void* prepared) noexcept override { delete static_cast<Recorded*>(prepared); }
+  void release(void* prepared) noexcept override { delete static_cast<Prepared*>(prepared); }
   void synchronize() override {}
   mlg_determinism determinism() const noexcept override { return MLG_DETERMINISM_RUN; }
 
@@ -83,9 +72,9 @@ class NullBackend final : public sdk::Backend {
   // User addresses of x86-64 end at 2^47. The first 4 GiB stay free, so that no small number is a valid address.
   static constexpr std::uintptr_t kBegin = std::uintptr_t{1} << 32, kEnd = std::uintptr_t{1} << 47;
 
-  static void log_call(const Recorded& call) {
-    std::string line = "null backend: " + call.kernel;
-    for (const mlg_tensor& tensor : call.arguments) {
+  static void log_call(const sdk::Call& call) {
+    std::string line = std::string("null backend: ") + call.kernel;
+    for (const mlg_tensor& tensor : std::span(call.arguments, call.argument_count)) {
       line += " [";
       for (int axis = 0; axis < tensor.rank; ++axis)
         line += (axis ? "," : "") + std::to_string(tensor.shape[axis]);

@@ -11,8 +11,7 @@ namespace mulligan::cuda {
 using Forward = shapes::AttentionForward;
 using Backward = shapes::AttentionBackward;
 
-std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, SegmentRowTables& row_tables,
-                                                   const mlg_kernel& kernel,
+std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, const mlg_kernel& kernel,
                                                    const backends::CallArguments& arguments) {
   const std::string_view name = kernel.name;
   const bool stable = name == shapes::AttentionStableForward::name;
@@ -41,16 +40,14 @@ std::unique_ptr<AttentionCall> AttentionCall::make(AttentionLibrary& library, Se
   layout.query = shape.query_heads * shape.width;
   layout.kv = shape.kv_heads * shape.width;
   layout.stats = shape.query_heads;
-  return std::unique_ptr<AttentionCall>(
-      new AttentionCall(library, row_tables, shape, layout, arguments, *bytes));
+  return std::unique_ptr<AttentionCall>(new AttentionCall(library, shape, layout, arguments, *bytes));
 }
 
 // Workspace is asked for once, before it is known which segments will come: a plan that is not packed needs
 // the more.
-AttentionCall::AttentionCall(AttentionLibrary& library, SegmentRowTables& row_tables,
-                             const AttentionShape& shape, const RowLayout& layout,
+AttentionCall::AttentionCall(AttentionLibrary& library, const AttentionShape& shape, const RowLayout& layout,
                              const backends::CallArguments& arguments, std::size_t library_bytes)
-    : library_(library), row_tables_(row_tables), shape_(shape), layout_(layout), arguments_(arguments) {
+    : library_(library), shape_(shape), layout_(layout), arguments_(arguments) {
   own_bytes_ = plan_attention_rows(arguments_.launch(), shape_of({1, shape.tokens, false})).bytes;
   workspace_bytes_ = own_bytes_ + library_bytes;
 }
@@ -76,7 +73,7 @@ void AttentionCall::bind(const Tensors& tensors, void* workspace) {
   library_.device().from_device(contents.data(), cu_seqlens.address, cu_seqlens.bytes);
   library_.tables().watch(cu_seqlens.address, shape_.tokens, std::move(contents), this, [this] { expect(); });
   watched_ = cu_seqlens.address;
-  rows_ = row_tables_.rows(cu_seqlens.address, layout_);
+  rows_ = library_.rows().rows(cu_seqlens.address, layout_);
   for (auto& [bucket, ready] : ready_) place(ready);
   expect();
 }
@@ -95,7 +92,8 @@ std::uint64_t AttentionCall::choose() {
   const AttentionBucket bucket = bucket_of(*summary);
   auto known = ready_.find(bucket);
   if (known == ready_.end()) known = ready_.emplace(bucket, make_ready(bucket)).first;
-  return known->second.number;
+  chosen_ = &known->second;
+  return chosen_->number;
 }
 
 void AttentionCall::load() {
@@ -151,21 +149,15 @@ void AttentionCall::place(Ready& ready) const {
   }
 }
 
-std::uint32_t AttentionCall::launches(std::uint64_t choice) const {
-  for (const auto& [bucket, ready] : ready_) {
-    if (ready.number == choice) return ready.before.size() + ready.after.size();
-  }
-  return 0;
+std::uint32_t AttentionCall::launches() const {
+  return chosen_->before.size() + chosen_->after.size();
 }
 
-void AttentionCall::run(std::uint64_t choice) {
-  for (auto& [bucket, ready] : ready_) {
-    if (ready.number != choice) continue;
-    ready.before.run();
-    ready.plan->run(ready.arguments, ready.room ? ready.room : static_cast<char*>(workspace_) + own_bytes_);
-    ready.after.run();
-    return;
-  }
+void AttentionCall::run() {
+  chosen_->before.run();
+  chosen_->plan->run(chosen_->arguments,
+                     chosen_->room ? chosen_->room : static_cast<char*>(workspace_) + own_bytes_);
+  chosen_->after.run();
 }
 
 }  // namespace mulligan::cuda

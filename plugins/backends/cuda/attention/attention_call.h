@@ -9,7 +9,6 @@
 #include "kernels/attention/cuda_rows.h"
 #include "plugins/backends/common/call_arguments.h"
 #include "plugins/backends/cuda/attention/attention_library.h"
-#include "plugins/backends/cuda/attention/segment_rows.h"
 #include "plugins/backends/cuda/launch_steps.h"
 
 namespace mulligan::cuda {
@@ -17,9 +16,8 @@ namespace mulligan::cuda {
 class AttentionCall {
  public:
   // Null for another kernel, and where the library computes none of the call's batches. `arguments` must
-  // have passed the kernel's checks, and outlive this object, as must the library and the tables.
-  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, SegmentRowTables& row_tables,
-                                             const mlg_kernel& kernel,
+  // have passed the kernel's checks, and outlive this object, as must the library.
+  static std::unique_ptr<AttentionCall> make(AttentionLibrary& library, const mlg_kernel& kernel,
                                              const backends::CallArguments& arguments);
   ~AttentionCall();
   AttentionCall(const AttentionCall&) = delete;
@@ -29,19 +27,16 @@ class AttentionCall {
   using Tensors = std::function<DeviceArgument(std::uint32_t)>;
   void bind(const Tensors& tensors, void* workspace);
 
-  // The plan for the segments as they are now will be asked for: it begins to be made, unless it is there.
-  void expect();
-
   // Loads the functions of all buckets, for a device that only compiles.
   void load();
 
   // Which plan the segments ask for as they are now, made ready; 0: the own kernel. Not while a graph is
   // captured, unless it was asked for before.
   std::uint64_t choose();
-  // How many launches there are around a plan that choose() returned.
-  std::uint32_t launches(std::uint64_t choice) const;
-  // Runs a plan that choose() returned.
-  void run(std::uint64_t choice);
+  // How many launches there are around the plan that choose() chose.
+  std::uint32_t launches() const;
+  // Runs that plan.
+  void run();
 
  private:
   struct Ready {
@@ -52,19 +47,21 @@ class AttentionCall {
     LaunchSteps before, after;
     AttentionArguments arguments;
   };
-  AttentionCall(AttentionLibrary& library, SegmentRowTables& row_tables, const AttentionShape& shape,
-                const RowLayout& layout, const backends::CallArguments& arguments, std::size_t library_bytes);
+  AttentionCall(AttentionLibrary& library, const AttentionShape& shape, const RowLayout& layout,
+                const backends::CallArguments& arguments, std::size_t library_bytes);
   AttentionShape shape_of(const AttentionBucket& bucket) const;
+  // The plan for the segments as they are now will be asked for: it begins to be made, unless it is there.
+  void expect();
   Ready make_ready(const AttentionBucket& bucket);
   void place(Ready& ready) const;
 
   AttentionLibrary& library_;
-  SegmentRowTables& row_tables_;
   AttentionShape shape_;  // but for the bucket
   RowLayout layout_;
   const backends::CallArguments& arguments_;
   std::size_t own_bytes_ = 0, workspace_bytes_ = 0;
   std::map<AttentionBucket, Ready> ready_;
+  Ready* chosen_ = nullptr;  // the last one that choose() chose
   Tensors tensors_;
   void* workspace_ = nullptr;
   const void* watched_ = nullptr;

@@ -1,5 +1,5 @@
-// Attention of the device's library, as far as it is wanted and to be had: its plans, one per shape, and the
-// boundaries that decide between them.
+// Attention of the device's library, as far as it is wanted and to be had: its plans, one per shape, the
+// boundaries that decide between them, and the rows that they are on the device.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/backends/cuda/attention/segment_rows.h"
 #include "plugins/backends/cuda/attention/segment_tables.h"
 #include "plugins/backends/cuda/device.h"
 
@@ -24,7 +25,8 @@ struct AttentionChoice {
 
 class AttentionLibrary {
  public:
-  AttentionLibrary(Device& device, AttentionChoice choice) : device_(device), choice_(choice) {}
+  AttentionLibrary(Device& device, AttentionChoice choice)
+      : device_(device), choice_(choice), rows_(device) {}
   ~AttentionLibrary();
   AttentionLibrary(const AttentionLibrary&) = delete;
   AttentionLibrary& operator=(const AttentionLibrary&) = delete;
@@ -60,6 +62,12 @@ class AttentionLibrary {
   std::size_t plans() const { return plans_.size(); }
 
   SegmentTables& tables() { return tables_; }
+  SegmentRowTables& rows() { return rows_; }
+  // Bytes of the device were overwritten: from the host, or (`host` null) with what the host does not know.
+  void written(const void* device, const void* host, std::size_t bytes) {
+    tables_.written(device, host, bytes);
+    rows_.written(device, bytes);
+  }
   Device& device() { return device_; }
 
  private:
@@ -73,6 +81,7 @@ class AttentionLibrary {
   Device& device_;
   AttentionChoice choice_;
   SegmentTables tables_;
+  SegmentRowTables rows_;
   std::map<AttentionShape, std::unique_ptr<Attention>> plans_;
   std::set<AttentionShape> expected_;
   std::vector<std::pair<std::size_t, void*>>

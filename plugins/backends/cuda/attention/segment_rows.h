@@ -50,8 +50,6 @@ class SegmentRowTables {
   // Bytes of the device were overwritten: computes anew what was made from them.
   void written(const void* device, std::size_t bytes);
 
-  Device& device() { return device_; }
-
  private:
   Device& device_;
   std::map<std::pair<const void*, RowLayout>, std::weak_ptr<SegmentRows>> rows_;

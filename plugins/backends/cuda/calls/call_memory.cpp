@@ -71,11 +71,8 @@ std::vector<DeviceArgument> CallMemory::fresh_outputs() const {
   return outputs;
 }
 
-void CallMemory::mark_outputs_unwritten() const {
+void CallMemory::mark_unwritten() const {
   for (const DeviceArgument& output : outputs_) device_.mark_unwritten(output);
-}
-
-void CallMemory::mark_workspace_unwritten() const {
   if (workspace_.bytes > 0) device_.mark_unwritten(workspace_);
 }
 

@@ -31,8 +31,7 @@ class CallMemory {
   // Before a run: `out` arguments that share no memory with an argument that is read hold nothing yet, nor
   // does the workspace. After it: those arguments must have been written, and the host may look at the
   // workspace again.
-  void mark_outputs_unwritten() const;
-  void mark_workspace_unwritten() const;
+  void mark_unwritten() const;
   void require_written() const;
 
  private:

@@ -12,7 +12,6 @@ namespace mulligan::cuda {
 
 class AttentionLibrary;
 class Device;
-class SegmentRowTables;
 namespace triton {
 class CompiledKernel;
 }
@@ -24,9 +23,6 @@ class DeviceCall {
   virtual std::size_t workspace_bytes() const = 0;
   // Fixes the addresses. Plans again where they are not aligned to 16 bytes, with no larger workspace.
   virtual void bind(void* const* addresses, void* workspace) = 0;
-  // A choice() will follow: what takes long about it begins, for all calls of a list before the first of them
-  // waits for its own.
-  virtual void expect_choice() {}
   // Which of its ways the next run takes: it depends on the segments of an attention call. Two runs of the
   // same choice enqueue the same work, so that a captured one stands for both. Makes the way ready. Throws
   // when the call was not bound.
@@ -36,11 +32,10 @@ class DeviceCall {
   virtual void run() = 0;
 };
 
-// Throws std::runtime_error when the call does not fit the kernel or does not compile. The device, the
-// library and the tables must outlive the call, and so must `compiled`, which takes the place of the kernel's
-// own code.
+// Throws std::runtime_error when the call does not fit the kernel or does not compile. The device and the
+// library must outlive the call, and so must `compiled`, which takes the place of the kernel's own code.
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
-                                             SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, const triton::CompiledKernel* compiled);
+                                             const mlg_kernel& kernel, const mlg_call& call,
+                                             const triton::CompiledKernel* compiled);
 
 }  // namespace mulligan::cuda

@@ -22,7 +22,8 @@ void LaunchCall::reserve(std::size_t workspace_bytes) {
 }
 
 void LaunchCall::expect() {
-  expect_functions(device_, kernel_.name, kernel_.source, *plan_);
+  for (std::uint32_t i = 0; i < plan_->launch_count; ++i)
+    device_.expect({kernel_.name, kernel_.source, &plan_->launches[i]});
   expected_ = true;
 }
 
@@ -61,8 +62,7 @@ mlg_work LaunchCall::work() {
 
 void LaunchCall::run() {
   choice();
-  memory_.mark_outputs_unwritten();
-  memory_.mark_workspace_unwritten();
+  memory_.mark_unwritten();
   launch();
   memory_.require_written();
 }

@@ -90,7 +90,7 @@ class MatmulCall final : public DeviceCall {
   }
   void run() override {
     memory_.require_bound();
-    memory_.mark_outputs_unwritten();
+    memory_.mark_unwritten();
     gemm_->run(memory_.tensor(places_.a), memory_.tensor(places_.b), memory_.tensor(places_.term),
                memory_.tensor(places_.c), memory_.workspace());
   }
@@ -120,8 +120,7 @@ class ProductCall final : public DeviceCall {
   void run() override {
     choice();
     const CallMemory& memory = own_->memory();
-    memory.mark_outputs_unwritten();
-    memory.mark_workspace_unwritten();
+    memory.mark_unwritten();
     const DeviceArgument result = memory.tensor(product_.c);
     gemm_->run(memory.tensor(product_.a), memory.tensor(product_.b), result, result, memory.workspace());
     own_->launch();
@@ -153,9 +152,6 @@ class LibraryCall final : public DeviceCall {
     if (!attention_) return;
     attention_->bind([this](std::uint32_t index) { return own_->memory().tensor(index); }, workspace);
   }
-  void expect_choice() override {
-    if (attention_) attention_->expect();
-  }
   std::uint64_t choice() override {
     own_->memory().require_bound();
     const std::uint64_t choice = attention_ ? attention_->choose() : 0;
@@ -163,14 +159,12 @@ class LibraryCall final : public DeviceCall {
   }
   mlg_work work() override {
     const std::uint64_t choice = this->choice();
-    return choice == 0 ? own_->work() : mlg_work{attention_->launches(choice), 1, 0};
+    return choice == 0 ? own_->work() : mlg_work{attention_->launches(), 1, 0};
   }
   void run() override {
-    const std::uint64_t choice = this->choice();
-    if (choice == 0) return own_->run();
-    own_->memory().mark_outputs_unwritten();
-    own_->memory().mark_workspace_unwritten();
-    attention_->run(choice);
+    if (choice() == 0) return own_->run();
+    own_->memory().mark_unwritten();
+    attention_->run();
     own_->memory().require_written();
   }
 
@@ -183,12 +177,12 @@ class LibraryCall final : public DeviceCall {
 }  // namespace
 
 std::unique_ptr<DeviceCall> make_device_call(Device& device, AttentionLibrary& library,
-                                             SegmentRowTables& row_tables, const mlg_kernel& kernel,
-                                             const mlg_call& call, const triton::CompiledKernel* compiled) {
+                                             const mlg_kernel& kernel, const mlg_call& call,
+                                             const triton::CompiledKernel* compiled) {
   if (compiled) return std::make_unique<CompiledCall>(device, kernel, call, *compiled);
   if (is_matmul(kernel)) return std::make_unique<MatmulCall>(device, kernel, call);
   auto own = std::make_unique<SourceCall>(device, kernel, call);
-  if (auto attention = AttentionCall::make(library, row_tables, kernel, own->arguments())) {
+  if (auto attention = AttentionCall::make(library, kernel, own->arguments())) {
     return std::make_unique<LibraryCall>(device, std::move(own), std::move(attention));
   }
   if (const auto product = matmul_before(kernel, own->arguments().launch())) {

@@ -4,7 +4,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,7 +15,6 @@
 #include <utility>
 
 #include "plugins/backends/cuda/compile/fingerprint.h"
-#include "plugins/backends/cuda/compile/replace_file.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -21,13 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kCacheMagic[8] = {'M', 'L', 'G', 'C', 'O', 'D', 'E', '1'};
-
-std::string hexadecimal(std::uint64_t value) {
-  std::string text(16, '0');
-  for (int i = 15; i >= 0; --i, value >>= 4)
-    text[static_cast<std::size_t>(i)] = "0123456789abcdef"[value & 15];
-  return text;
-}
 
 void put(std::string& out, std::uint64_t value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -67,7 +61,9 @@ CompileCache::CompileCache(std::string directory) : directory_(std::move(directo
 std::optional<std::string> CompileCache::get(const std::string& key, const std::function<std::string()>& make,
                                              bool wait) {
   if (directory_.empty()) return make();
-  const std::string path = directory_ + "/" + hexadecimal(fingerprint(key));
+  char name[17];
+  std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(fingerprint(key)));
+  const std::string path = directory_ + "/" + name;
   std::string value;
   if (read(path, key, value)) return value;
   const FileLock lock(path + ".lock", wait);
@@ -102,6 +98,18 @@ void CompileCache::write(const std::string& path, const std::string& key, const 
   put(bytes, fingerprint(key + value));
   bytes += key + value;
   replace_file(path, bytes);  // a cache that cannot be written is not an error
+}
+
+bool replace_file(const std::string& path, const std::string& bytes) {
+  const std::string temporary = path + "." + std::to_string(getpid());
+  std::ofstream file(temporary, std::ios::binary);
+  file << bytes;
+  file.close();
+  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return true;
+  const int reason = errno;
+  std::remove(temporary.c_str());
+  errno = reason;
+  return false;
 }
 
 std::string default_cache_directory() {

@@ -28,6 +28,9 @@ class CompileCache {
   std::string directory_;
 };
 
+// Writes a file under a temporary name next to `path` and renames it. False if that fails; errno is the reason.
+bool replace_file(const std::string& path, const std::string& bytes);
+
 // [backend] cache, or where users' caches live: $XDG_CACHE_HOME/mulligan/cuda, ~/.cache/mulligan/cuda.
 std::string default_cache_directory();
 

@@ -51,7 +51,7 @@ Function& CompileDevice::load(const FunctionRequest& request) {
   if (request.compiled) {
     sdk::log(sdk::LogLevel::info, std::string("kernel ") + request.kernel + " is taken from " +
                                       request.compiled->file() + ", entry point " + request.launch->function);
-    return from_files_[request.compiled->code()];
+    return PlanDevice::load(request);
   }
   return compiled(request.kernel, function_source(request.source, *request.launch));
 }

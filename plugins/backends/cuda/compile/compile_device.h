@@ -40,7 +40,6 @@ class CompileDevice final : public PlanDevice {
   std::string cubins_;
   int written_ = 0;
   std::map<FunctionSource, CompiledOnly> functions_;
-  std::map<std::string, Function> from_files_;  // of [[backend.kernels]], by their code
 };
 
 }  // namespace mulligan::cuda

@@ -35,11 +35,8 @@ std::string cuda_version_text(int version) {
 
 std::vector<std::string> cuda_library_names(const std::string& stem, int driver_version) {
   std::vector<std::string> names;
-  for (const int major : {13, 12}) {
-    if (driver_version == 0 || major <= driver_version / 1000)
-      names.push_back(stem + ".so." + std::to_string(major));
-  }
-  names.push_back(stem + ".so");
+  for (int major = driver_version == 0 ? 13 : driver_version / 1000; major >= 12; --major)
+    names.push_back(stem + ".so." + std::to_string(major));
   return names;
 }
 
@@ -47,13 +44,6 @@ std::string cuda_library_remedy(int driver_version) {
   if (driver_version == 0 || driver_version >= 13000) return "install CUDA 12.4 or newer";
   return "install that of CUDA 12 (12.4 or newer), which goes with the driver of CUDA " +
          cuda_version_text(driver_version);
-}
-
-void require_cuda_major(const std::string& what, int major, int driver_version) {
-  if (driver_version == 0 || major <= driver_version / 1000) return;
-  throw std::runtime_error(what + " was found, but the driver, of CUDA " + cuda_version_text(driver_version) +
-                           ", may not load what it makes; " + cuda_library_remedy(driver_version) +
-                           ", or a driver of CUDA " + std::to_string(major) + ".0 or newer");
 }
 
 }  // namespace mulligan::cuda

@@ -21,13 +21,9 @@ std::vector<std::string> cuda_library_files(const LibrarySearch& search, const s
 // "12.4" of 12040, the form in which drivers tell their CUDA version.
 std::string cuda_version_text(int version);
 
-// Names to try, in this order: ("libnvrtc", 12040) gives libnvrtc.so.12 and libnvrtc.so. `driver_version` 0:
-// no driver.
+// Names to try, in this order: ("libnvrtc", 13000) gives libnvrtc.so.13 and libnvrtc.so.12. `driver_version` 0: no driver.
 std::vector<std::string> cuda_library_names(const std::string& stem, int driver_version);
 // What to install where none of them is found.
 std::string cuda_library_remedy(int driver_version);
-// The name without a version may lead anywhere: throws std::runtime_error when `what` ("NVRTC 13.0"), of
-// CUDA's major version `major`, is too new for the driver.
-void require_cuda_major(const std::string& what, int major, int driver_version);
 
 }  // namespace mulligan::cuda

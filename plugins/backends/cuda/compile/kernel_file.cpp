@@ -1,16 +1,23 @@
 #include "plugins/backends/cuda/compile/kernel_file.h"
 
+#include <mulligan/plugin.hpp>
+
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "plugins/backends/cuda/compile/compile_cache.h"
+#include "plugins/backends/cuda/compile/cuda_library.h"
 #include "plugins/backends/cuda/compile/fingerprint.h"
-#include "plugins/backends/cuda/compile/replace_file.h"
+#include "plugins/backends/cuda/compile/kernel_compiler.h"
+#include "plugins/common/shared_library.h"
 
 namespace mulligan::cuda {
 namespace {
@@ -58,6 +65,20 @@ std::string contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error(path + " cannot be read: " + std::strerror(errno));
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Why it does not serve; empty: it does.
+std::string misfit(const KernelFile& file, const CompilerOptions& options) {
+  const KernelFile::Origin& origin = file.origin();
+  if (origin.architecture != options.architecture)
+    return "is for " + origin.architecture + ", not for " + options.architecture;
+  if (origin.context != compile_context())
+    return "was made by another version of mulligan, with other headers or options";
+  if (options.libraries.driver_version != 0 &&
+      std::atoi(origin.nvrtc_version.c_str()) > options.libraries.driver_version / 1000)
+    return "was made by NVRTC " + origin.nvrtc_version + ", whose code the driver, of CUDA " +
+           cuda_version_text(options.libraries.driver_version) + ", may not load";
+  return {};
 }
 
 }  // namespace
@@ -124,6 +145,32 @@ void KernelFile::write(const std::string& path) const {
   whole.number(fingerprint(writer.bytes()));
   if (!replace_file(path, std::string(kKernelMagic, sizeof kKernelMagic) + whole.bytes() + writer.bytes()))
     throw std::runtime_error(path + " cannot be written: " + std::strerror(errno));
+}
+
+std::optional<KernelFile> kernel_file_for(const CompilerOptions& options, const std::string& path) {
+  if (path == "none") return std::nullopt;
+  const std::filesystem::path chosen =
+      !path.empty() ? std::filesystem::path(path)
+                    : plugins::own_folder().parent_path() / "kernels" / (options.architecture + ".kernels");
+  if (!std::filesystem::exists(chosen)) {
+    if (path.empty()) return std::nullopt;
+    throw std::runtime_error("backend.kernel_file: there is no file " + path);
+  }
+  std::string fault;
+  try {
+    KernelFile file = KernelFile::read(chosen.string());
+    fault = misfit(file, options);
+    if (fault.empty()) {
+      sdk::log(sdk::LogLevel::info,
+               std::to_string(file.size()) + " functions compiled ahead of time: " + chosen.string());
+      return file;
+    }
+    fault = chosen.string() + " " + fault;
+  } catch (const std::runtime_error& error) {
+    fault = error.what();
+  }
+  sdk::log(sdk::LogLevel::warning, fault + "; its functions are taken from the cache, or compiled");
+  return std::nullopt;
 }
 
 }  // namespace mulligan::cuda

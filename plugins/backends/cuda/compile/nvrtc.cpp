@@ -17,11 +17,7 @@ Nvrtc::Nvrtc(const LibrarySearch& search)
     : library_(
           "NVRTC, CUDA's run-time compiler,",
           cuda_library_files(search, "cuda_nvrtc", cuda_library_names("libnvrtc", search.driver_version)),
-          cuda_library_remedy(search.driver_version)) {
-  int major = 0, minor = 0;
-  version_(&major, &minor);
-  require_cuda_major("NVRTC " + version(), major, search.driver_version);
-}
+          cuda_library_remedy(search.driver_version)) {}
 
 std::string Nvrtc::version() const {
   int major = 0, minor = 0;

@@ -37,11 +37,7 @@ std::string shared_directory(const std::string& wanted) {
 CublasLtFunctions::CublasLtFunctions(const LibrarySearch& search)
     : library("cuBLASLt",
               cuda_library_files(search, "cublas", cuda_library_names("libcublasLt", search.driver_version)),
-              cuda_library_remedy(search.driver_version)) {
-  const std::size_t version = GetVersion();
-  require_cuda_major("cuBLASLt " + std::to_string(version), static_cast<int>(version / 10000),
-                     search.driver_version);
-}
+              cuda_library_remedy(search.driver_version)) {}
 
 void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -52,7 +48,7 @@ void CublasLtFunctions::check(cublasStatus_t status, const char* call) const {
 CublasLt::CublasLt(GpuDevice& device, const std::string& gpu_name, const std::string& cache_directory,
                    const LibrarySearch& search)
     : device_(device), gpu_name_(gpu_name), cache_(shared_directory(cache_directory)), functions_(search) {
-  functions_.check(functions_.Create(&handle_), "Create");
+  MLG_LT(functions_, Create, &handle_);
 }
 
 CublasLt::~CublasLt() {

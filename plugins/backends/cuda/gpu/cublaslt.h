@@ -40,6 +40,9 @@ struct CublasLtFunctions {
 #undef MLG_MEMBER
 };
 
+// MLG_LT(functions, Create, &handle): cublasLtCreate, checked.
+#define MLG_LT(functions, name, ...) (functions).check((functions).name(__VA_ARGS__), #name)
+
 class CublasLt {
  public:
   // Throws std::runtime_error when the library is missing.

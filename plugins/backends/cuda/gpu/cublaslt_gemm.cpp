@@ -122,13 +122,11 @@ std::string algorithm_key(const std::string& library, const GemmShape& known,
 
 CublasLtGemm::CublasLtGemm(CublasLt& library, const GemmShape& shape) : library_(library), shape_(shape) {
   const CublasLtFunctions& f = library_.functions();
-  f.check(f.MatmulDescCreate(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "MatmulDescCreate");
+  MLG_LT(f, MatmulDescCreate, &product_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
   const cublasOperation_t first = shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t second = shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  f.check(f.MatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first),
-          "MatmulDescSetAttribute");
-  f.check(f.MatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second),
-          "MatmulDescSetAttribute");
+  MLG_LT(f, MatmulDescSetAttribute, product_, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
+  MLG_LT(f, MatmulDescSetAttribute, product_, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
   // Rows and columns as they lie in memory, then seen by columns.
   describe(b_, shape.input, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
            shape.stride_b());
@@ -148,15 +146,12 @@ CublasLtGemm::~CublasLtGemm() {
 void CublasLtGemm::describe(cublasLtMatrixLayout_t& layout, mlg_dtype dtype, std::int64_t rows,
                             std::int64_t columns, std::int64_t stride) {
   const CublasLtFunctions& f = library_.functions();
-  f.check(f.MatrixLayoutCreate(&layout, data_type(dtype), static_cast<std::uint64_t>(columns),
-                               static_cast<std::uint64_t>(rows), columns),
-          "MatrixLayoutCreate");
+  MLG_LT(f, MatrixLayoutCreate, &layout, data_type(dtype), static_cast<std::uint64_t>(columns),
+         static_cast<std::uint64_t>(rows), columns);
   const auto batch = static_cast<std::int32_t>(shape_.batch);
-  f.check(f.MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
-          "MatrixLayoutSetAttribute");
-  f.check(
-      f.MatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
-      "MatrixLayoutSetAttribute");
+  MLG_LT(f, MatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
+  MLG_LT(f, MatrixLayoutSetAttribute, layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+         sizeof stride);
 }
 
 std::size_t CublasLtGemm::workspace_bytes() const {
@@ -167,10 +162,8 @@ void CublasLtGemm::enqueue(const void* a, const void* b, const void* term, void*
                            const cublasLtMatmulAlgo_t& algorithm) {
   const auto alpha = static_cast<float>(shape_.alpha), beta = static_cast<float>(shape_.beta);
   const CublasLtFunctions& f = library_.functions();
-  f.check(f.Matmul(library_.handle(), product_, &alpha, b, b_, a, a_, &beta, term, c_, c, c_, &algorithm,
-                   workspace, CublasLt::kWorkspaceBytes,
-                   reinterpret_cast<cudaStream_t>(library_.device().stream())),
-          "Matmul");
+  MLG_LT(f, Matmul, library_.handle(), product_, &alpha, b, b_, a, a_, &beta, term, c_, c, c_, &algorithm,
+         workspace, CublasLt::kWorkspaceBytes, reinterpret_cast<cudaStream_t>(library_.device().stream()));
 }
 
 void CublasLtGemm::run(const DeviceArgument& a, const DeviceArgument& b, const DeviceArgument& term,
@@ -231,7 +224,7 @@ const std::vector<cublasLtMatmulAlgo_t>& CublasLtGemm::proposals() {
 std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::ask_for_proposals() const {
   const CublasLtFunctions& f = library_.functions();
   cublasLtMatmulPreference_t preference = nullptr;
-  f.check(f.MatmulPreferenceCreate(&preference), "MatmulPreferenceCreate");
+  MLG_LT(f, MatmulPreferenceCreate, &preference);
   const std::size_t workspace_bytes = CublasLt::kWorkspaceBytes;
   f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
                                  sizeof workspace_bytes);
@@ -241,12 +234,10 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::ask_for_proposals() const {
     f.MatmulPreferenceSetAttribute(preference, attribute, &kAlignment, sizeof kAlignment);
   }
   const AllowedAlgorithms allowed = allowed_algorithms(shape_);
-  f.check(f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, &allowed.arithmetic,
-                                         sizeof allowed.arithmetic),
-          "MatmulPreferenceSetAttribute");
-  f.check(f.MatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                         &allowed.reductions, sizeof allowed.reductions),
-          "MatmulPreferenceSetAttribute");
+  MLG_LT(f, MatmulPreferenceSetAttribute, preference, CUBLASLT_MATMUL_PREF_IMPL_MASK, &allowed.arithmetic,
+         sizeof allowed.arithmetic);
+  MLG_LT(f, MatmulPreferenceSetAttribute, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         &allowed.reductions, sizeof allowed.reductions);
   constexpr int kProposals = 16;
   std::vector<cublasLtMatmulHeuristicResult_t> results(kProposals);
   int count = 0;

@@ -47,7 +47,7 @@ Driver::Driver()
         "the kernels on the CPU");
   }
   get_address_ = library_[MLG_NEWEST(cuGetProcAddress)];
-#define MLG_BIND(name, real) name = reinterpret_cast<decltype(name)>(function("cu" #name, MLG_NEWEST(real)));
+#define MLG_BIND(name) name = reinterpret_cast<decltype(name)>(function("cu" #name, MLG_NEWEST(cu##name)));
   MLG_DRIVER_FUNCTIONS(MLG_BIND)
 #undef MLG_BIND
   check(Init(0), "cuInit");

@@ -14,45 +14,17 @@
 
 namespace mulligan::cuda {
 
-// X(name here, name in cuda.h)
-#define MLG_DRIVER_FUNCTIONS(X)                             \
-  X(Init, cuInit)                                           \
-  X(GetErrorString, cuGetErrorString)                       \
-  X(DeviceGet, cuDeviceGet)                                 \
-  X(DeviceGetCount, cuDeviceGetCount)                       \
-  X(DeviceGetName, cuDeviceGetName)                         \
-  X(DeviceGetAttribute, cuDeviceGetAttribute)               \
-  X(MemGetInfo, cuMemGetInfo)                               \
-  X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)       \
-  X(DevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease)     \
-  X(CtxSetCurrent, cuCtxSetCurrent)                         \
-  X(StreamCreate, cuStreamCreate)                           \
-  X(StreamDestroy, cuStreamDestroy)                         \
-  X(StreamSynchronize, cuStreamSynchronize)                 \
-  X(StreamBeginCapture, cuStreamBeginCapture)               \
-  X(StreamEndCapture, cuStreamEndCapture)                   \
-  X(GraphInstantiateWithFlags, cuGraphInstantiateWithFlags) \
-  X(GraphLaunch, cuGraphLaunch)                             \
-  X(GraphDestroy, cuGraphDestroy)                           \
-  X(GraphExecDestroy, cuGraphExecDestroy)                   \
-  X(EventCreate, cuEventCreate)                             \
-  X(EventRecord, cuEventRecord)                             \
-  X(EventSynchronize, cuEventSynchronize)                   \
-  X(EventElapsedTime, cuEventElapsedTime)                   \
-  X(EventDestroy, cuEventDestroy)                           \
-  X(MemAlloc, cuMemAlloc)                                   \
-  X(MemFree, cuMemFree)                                     \
-  X(MemAllocHost, cuMemAllocHost)                           \
-  X(MemFreeHost, cuMemFreeHost)                             \
-  X(MemcpyHtoDAsync, cuMemcpyHtoDAsync)                     \
-  X(MemcpyDtoHAsync, cuMemcpyDtoHAsync)                     \
-  X(MemcpyDtoDAsync, cuMemcpyDtoDAsync)                     \
-  X(MemsetD8Async, cuMemsetD8Async)                         \
-  X(ModuleLoadData, cuModuleLoadData)                       \
-  X(ModuleUnload, cuModuleUnload)                           \
-  X(ModuleGetFunction, cuModuleGetFunction)                 \
-  X(FuncSetAttribute, cuFuncSetAttribute)                   \
-  X(LaunchKernel, cuLaunchKernel)
+// clang-format off
+#define MLG_DRIVER_FUNCTIONS(X)                                                                  \
+  X(Init) X(GetErrorString) X(DeviceGet) X(DeviceGetCount) X(DeviceGetName)                      \
+  X(DeviceGetAttribute) X(MemGetInfo) X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease)       \
+  X(CtxSetCurrent) X(StreamCreate) X(StreamDestroy) X(StreamSynchronize) X(StreamBeginCapture)   \
+  X(StreamEndCapture) X(GraphInstantiateWithFlags) X(GraphLaunch) X(GraphDestroy)                \
+  X(GraphExecDestroy) X(EventCreate) X(EventRecord) X(EventSynchronize) X(EventElapsedTime)      \
+  X(EventDestroy) X(MemAlloc) X(MemFree) X(MemAllocHost) X(MemFreeHost) X(MemcpyHtoDAsync)       \
+  X(MemcpyDtoHAsync) X(MemcpyDtoDAsync) X(MemsetD8Async) X(ModuleLoadData) X(ModuleUnload)       \
+  X(ModuleGetFunction) X(FuncSetAttribute) X(LaunchKernel)
+// clang-format on
 
 class Driver {
  public:
@@ -62,7 +34,7 @@ class Driver {
 
   int version() const { return version_; }  // 12040: CUDA 12.4
 
-#define MLG_MEMBER(name, real) decltype(&::real) name = nullptr;
+#define MLG_MEMBER(name) decltype(&::cu##name) name = nullptr;
   MLG_DRIVER_FUNCTIONS(MLG_MEMBER)
 #undef MLG_MEMBER
 

@@ -7,7 +7,6 @@
 
 #include "plugins/backends/common/local_ranks.h"
 #include "plugins/backends/cuda/compile/cuda_library.h"
-#include "plugins/backends/cuda/compile/kernel_file_choice.h"
 #include "plugins/backends/cuda/gpu/cublaslt.h"
 #include "plugins/backends/cuda/gpu/cudnn/cudnn.h"
 #include "plugins/backends/cuda/triton/compiled_kernel.h"

@@ -24,17 +24,6 @@ std::string read_code(const std::string& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Grid entries are extents, or numbers.
-std::vector<Extent> read_grid(const Description& description, const backends::Signature& signature) {
-  std::vector<Extent> grid;
-  for (const std::string& axis : description.grid) {
-    const bool number = std::all_of(axis.begin(), axis.end(), [](char c) { return c >= '0' && c <= '9'; });
-    grid.push_back(number && !axis.empty() ? Extent(std::stoll(axis))
-                                           : Extent(axis, signature, description.file));
-  }
-  return grid;
-}
-
 }  // namespace
 
 CompiledKernel::CompiledKernel(const std::string& file, const std::string& kernel,
@@ -49,27 +38,15 @@ CompiledKernel::CompiledKernel(const std::string& file, const std::string& kerne
                              ", but it is to replace " + kernel);
   }
   bindings_ = bind_parameters(description_, signature_);
-  grid_ = read_grid(description_, signature_);
-  read_when();
+  for (const std::string& axis : description_.grid) grid_.emplace_back(axis, signature_, description_.file);
+  for (const auto& [name, value] : description_.when)
+    when_.push_back({CallNumber(name, signature_, description_.file), value});
   const PtxEntry entry = read_ptx_entry(code_, description_.entry, file);
   check_entry(entry, description_, file);
   if (architecture.empty() || ptx_runs_on(entry.target, architecture)) return;
   throw std::runtime_error(file + " is compiled for " + entry.target + ", but the device is " + architecture +
                            "; compile it with --architecture " +
                            std::to_string(std::atoi(architecture.c_str() + 3)));
-}
-
-void CompiledKernel::read_when() {
-  const auto& attributes = signature_.attributes;
-  for (const auto& [name, value] : description_.when) {
-    Condition& condition = when_.emplace_back(Condition{name, {}, {}, value});
-    const auto attribute = std::find(attributes.begin(), attributes.end(), name);
-    if (attribute == attributes.end()) {
-      condition.extent.emplace(name, signature_, description_.file);
-    } else {
-      condition.attribute = static_cast<std::uint32_t>(attribute - attributes.begin());
-    }
-  }
 }
 
 std::runtime_error CompiledKernel::misfit(const std::string& what) const {
@@ -79,17 +56,16 @@ std::runtime_error CompiledKernel::misfit(const std::string& what) const {
 void CompiledKernel::check_call(const mlg_launch& call) const {
   for (std::size_t i = 0; i < signature_.arguments.size(); ++i) {
     const bool taken = std::any_of(bindings_.begin(), bindings_.end(), [&](const Binding& binding) {
-      return binding.kind == Binding::Kind::tensor && binding.index == i;
+      return !binding.number && binding.index == i;
     });
     if (!taken && call.arguments[i].dtype != MLG_ABSENT) {
       throw misfit("it has no parameter for " + signature_.arguments[i].name + ", which this call passes");
     }
   }
   for (const Condition& condition : when_) {
-    const double actual = condition.attribute ? call.attributes[*condition.attribute]
-                                              : static_cast<double>(condition.extent->of(call));
+    const double actual = condition.number.of(call);
     if (actual == condition.value) continue;
-    throw misfit("it was compiled for " + condition.name + " = " + std::to_string(condition.value) +
+    throw misfit("it was compiled for " + condition.number.text() + " = " + std::to_string(condition.value) +
                  ", but here that is " + std::to_string(actual));
   }
 }
@@ -101,7 +77,7 @@ mlg_cuda_argument CompiledKernel::value(const Binding& binding, const mlg_launch
     throw misfit(binding.name + " was promised to be " + what + " " + std::to_string(binding.divisible_by) +
                  ", but here it is " + std::to_string(number) + "; compile it without that hint");
   };
-  if (binding.kind == Binding::Kind::tensor) {
+  if (!binding.number) {
     const mlg_tensor& tensor = call.arguments[binding.index];
     if (tensor.dtype != MLG_ABSENT && pointer_type(tensor.dtype) != binding.type) {
       throw misfit("it takes " + binding.name + " as " + binding.type + ", but here that is " +
@@ -113,9 +89,7 @@ mlg_cuda_argument CompiledKernel::value(const Binding& binding, const mlg_launch
     argument.index = binding.index;
     return argument;
   }
-  const bool is_extent = binding.kind == Binding::Kind::extent;
-  const double number =
-      is_extent ? static_cast<double>(binding.extent->of(call)) : call.attributes[binding.index];
+  const double number = binding.number->of(call);
   if (binding.type == "fp32") {
     argument.kind = MLG_CUDA_FLOAT;
     argument.number = number;
@@ -141,7 +115,8 @@ std::unique_ptr<PlannedCall> CompiledKernel::plan(const mlg_launch& call) const 
   static constexpr std::int64_t kMost[] = {0x7FFFFFFF, 65535, 65535};
   std::int64_t blocks = 1;
   for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t extent = axis < static_cast<int>(grid_.size()) ? grid_[axis].of(call) : 1;
+    const std::int64_t extent =
+        axis < static_cast<int>(grid_.size()) ? static_cast<std::int64_t>(grid_[axis].of(call)) : 1;
     if (extent > kMost[axis]) {
       throw misfit("axis " + std::to_string(axis) + " of its grid, " + grid_[axis].text() + ", would be " +
                    std::to_string(extent) + ", beyond CUDA's " + std::to_string(kMost[axis]));

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -40,7 +39,6 @@ class CompiledKernel {
 
   const std::string& file() const { return file_; }
   const std::string& code() const { return code_; }  // PTX, as the driver loads it
-  const std::string& entry() const { return description_.entry; }
 
   // What to launch for a call of that signature. Addresses that are already known must be aligned as the
   // compiler was told. Throws std::runtime_error, naming file and argument, when the code is not for this
@@ -48,14 +46,11 @@ class CompiledKernel {
   std::unique_ptr<PlannedCall> plan(const mlg_launch& call) const;
 
  private:
-  // The only value of an attribute or an extent for which the code holds.
+  // The only value of a number for which the code holds.
   struct Condition {
-    std::string name;
-    std::optional<std::uint32_t> attribute;
-    std::optional<Extent> extent;
+    CallNumber number;
     double value = 0;
   };
-  void read_when();
   void check_call(const mlg_launch& call) const;
   mlg_cuda_argument value(const Binding& binding, const mlg_launch& call) const;
   std::runtime_error misfit(const std::string& what) const;
@@ -65,7 +60,7 @@ class CompiledKernel {
   Description description_;
   std::vector<Binding> bindings_;
   std::vector<Condition> when_;
-  std::vector<Extent> grid_;
+  std::vector<CallNumber> grid_;
 };
 
 }  // namespace mulligan::cuda::triton

@@ -25,35 +25,20 @@ std::string joined(const std::vector<std::string>& words) {
   return text.empty() ? "none" : text;
 }
 
-template <typename Range, typename Name>
-std::optional<std::uint32_t> position(const Range& range, Name&& name, const std::string& wanted) {
-  const auto found =
-      std::find_if(range.begin(), range.end(), [&](const auto& x) { return name(x) == wanted; });
-  if (found == range.end()) return {};
-  return static_cast<std::uint32_t>(found - range.begin());
-}
-
 Binding bind(const DescribedParameter& parameter, const Description& description,
              const backends::Signature& signature) {
   const auto fail = [&](const std::string& what) -> std::runtime_error {
     return std::runtime_error(description.file + ": the parameter " + parameter.name + " " + what);
   };
-  Binding binding;
-  binding.name = parameter.name;
-  binding.type = parameter.type;
-  binding.divisible_by = parameter.divisible_by;
-  const auto name_of = [](const auto& argument) { return argument.name; };
-  const auto itself = [](const auto& attribute) { return attribute; };
-  const auto argument = position(signature.arguments, name_of, parameter.name);
-  const auto attribute = position(signature.attributes, itself, parameter.name);
+  Binding binding{parameter, 0, {}};
+  const auto argument = std::ranges::find(signature.arguments, parameter.name, &backends::Parameter::name);
   if (!parameter.extent.empty()) {
-    binding.kind = Binding::Kind::extent;
-    binding.extent.emplace(parameter.extent, signature, description.file);
+    binding.number.emplace(parameter.extent, signature, description.file);
     if (parameter.type != "i32" && parameter.type != "i64") {
       throw fail("is an extent and must be i32 or i64, but it is " + parameter.type);
     }
-  } else if (argument) {
-    binding.index = *argument;
+  } else if (argument != signature.arguments.end()) {
+    binding.index = static_cast<std::uint32_t>(argument - signature.arguments.begin());
     const bool known = std::any_of(std::begin(kElements), std::end(kElements), [&](const char* element) {
       return parameter.type == std::string("*") + element;
     });
@@ -63,9 +48,8 @@ Binding bind(const DescribedParameter& parameter, const Description& description
     // Calls are planned anew for addresses that are less aligned than this.
     if (16 % parameter.divisible_by != 0)
       throw fail("can be promised an address that is a multiple of 16 at most");
-  } else if (attribute) {
-    binding.kind = Binding::Kind::attribute;
-    binding.index = *attribute;
+  } else if (std::ranges::find(signature.attributes, parameter.name) != signature.attributes.end()) {
+    binding.number.emplace(parameter.name, signature, description.file);
     if (parameter.type.starts_with("*") || ptx_types(parameter.type).empty()) {
       throw fail("stands for an attribute and must be fp32, i32 or i64, but it is " + parameter.type);
     }

@@ -9,19 +9,16 @@
 #include <vector>
 
 #include "plugins/backends/common/kernel_signature.h"
+#include "plugins/backends/cuda/triton/call_number.h"
 #include "plugins/backends/cuda/triton/compiled_file.h"
 #include "plugins/backends/cuda/triton/description.h"
-#include "plugins/backends/cuda/triton/extent.h"
 
 namespace mulligan::cuda::triton {
 
-// What a parameter is handed: a tensor's address, an attribute's value or an extent.
-struct Binding {
-  enum class Kind { tensor, attribute, extent } kind = Kind::tensor;
-  std::uint32_t index = 0;       // of the argument or attribute in the signature
-  std::optional<Extent> extent;  // kind extent
-  std::string name, type;
-  std::int64_t divisible_by = 1;
+// A parameter and what it is handed: a tensor's address, or a number.
+struct Binding : DescribedParameter {
+  std::uint32_t index = 0;           // of the tensor in the signature
+  std::optional<CallNumber> number;  // none: the tensor
 };
 
 // One binding per described parameter, in order. Throws std::runtime_error, naming file and parameter, when a

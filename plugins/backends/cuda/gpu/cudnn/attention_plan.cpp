@@ -31,16 +31,27 @@ std::size_t piece_bytes(const AttentionGraph::Piece& piece, std::int64_t tokens)
   return aligned(static_cast<std::size_t>(piece.floats_of_token * tokens) * sizeof(float));
 }
 
+std::vector<Descriptor> proposals(const Functions& functions, const Target& target, const Descriptor& graph) {
+  Descriptor heuristics(functions, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_HEUR_MODE_A);
+  if (target.device) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.device);
+  heuristics.finalize();
+  return heuristics.held(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+}
+
 }  // namespace
 
-AttentionPlan::AttentionPlan(AttentionGraph graph, Descriptor operations, Plan plan, double scale)
+AttentionPlan::AttentionPlan(AttentionGraph graph, Descriptor operations, Descriptor plan,
+                             std::size_t own_bytes, double scale)
     : graph_(std::move(graph)),
       operations_(std::move(operations)),
       plan_(std::move(plan)),
+      own_bytes_(aligned(own_bytes)),
       scale_(static_cast<float>(scale)) {}
 
 std::size_t AttentionPlan::workspace_bytes(std::int64_t tokens) const {
-  std::size_t bytes = aligned(plan_.workspace_bytes());
+  std::size_t bytes = own_bytes_;
   for (const AttentionGraph::Piece& piece : graph_.workspace) bytes += piece_bytes(piece, tokens);
   return bytes;
 }
@@ -57,7 +68,7 @@ Descriptor AttentionPlan::pack(const Functions& functions, const AttentionArgume
     addresses.push_back(const_cast<void*>(address));
   };
   for (const std::int64_t id : graph_.used) name(id, address_of(arguments, id));
-  char* place = static_cast<char*>(workspace) + aligned(plan_.workspace_bytes());
+  char* place = static_cast<char*>(workspace) + own_bytes_;
   for (const AttentionGraph::Piece& piece : graph_.workspace) {
     name(piece.id, place);
     place += piece_bytes(piece, tokens);
@@ -72,7 +83,7 @@ Descriptor AttentionPlan::pack(const Functions& functions, const AttentionArgume
 }
 
 // A plan's own part, with cuDNN 9.19: up to 449 bytes for each row, of which there are at most 5 for 256
-// tokens, or 64. Where another cuDNN needs more, the own kernel computes the call, with a warning in the log.
+// tokens, or 64. For another cuDNN, which needs more, AttentionLibrary::more_workspace() allocates it.
 std::size_t attention_workspace_bytes(const AttentionShape& s) {
   std::size_t bytes = (std::size_t{1} << 20) + 16 * static_cast<std::size_t>(s.tokens);
   if (!s.backward) return bytes;
@@ -84,12 +95,22 @@ std::size_t attention_workspace_bytes(const AttentionShape& s) {
 
 std::optional<AttentionPlan> make_attention_plan(const Functions& functions, const Target& target,
                                                  const AttentionShape& shape, std::string& reason) {
-  std::string said;
+  std::string said = "it proposes no engine";
   try {
     AttentionGraph graph = attention_graph(functions, shape);
     Descriptor operations = graph.graph.finish(target.handle);
-    if (std::optional<Plan> plan = make_plan(functions, target, operations, said)) {
-      return AttentionPlan(std::move(graph), std::move(operations), std::move(*plan), shape.scale);
+    for (const Descriptor& engine : proposals(functions, target, operations)) {
+      try {
+        Descriptor plan(functions, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+        plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
+        if (target.handle) plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle);
+        plan.finalize();
+        const std::int64_t bytes = plan.number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+        return AttentionPlan(std::move(graph), std::move(operations), std::move(plan),
+                             static_cast<std::size_t>(bytes), shape.scale);
+      } catch (const std::runtime_error& refused) {
+        said = refused.what();  // the next engine may take it
+      }
     }
   } catch (const std::runtime_error& refused) {
     said = refused.what();

@@ -5,9 +5,14 @@
 #include <string>
 
 #include "plugins/backends/cuda/gpu/cudnn/attention_graph.h"
-#include "plugins/backends/cuda/gpu/cudnn/plan.h"
 
 namespace mulligan::cuda::cudnn {
+
+// What plans are made for: a GPU's handle, or a described device (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR) without one.
+struct Target {
+  cudnnHandle_t handle = nullptr;
+  const Descriptor* device = nullptr;
+};
 
 class AttentionPlan {
  public:
@@ -18,16 +23,18 @@ class AttentionPlan {
   // `workspace` is aligned to 256 bytes. The numbers are the plan's own and live as long as it does.
   Descriptor pack(const Functions& functions, const AttentionArguments& arguments, std::int64_t tokens,
                   void* workspace) const;
-  const Descriptor& descriptor() const { return plan_.descriptor(); }
+  const Descriptor& descriptor() const { return plan_; }
 
  private:
   friend std::optional<AttentionPlan> make_attention_plan(const Functions&, const Target&,
                                                           const AttentionShape&, std::string&);
-  AttentionPlan(AttentionGraph graph, Descriptor operations, Plan plan, double scale);
+  AttentionPlan(AttentionGraph graph, Descriptor operations, Descriptor plan, std::size_t own_bytes,
+                double scale);
 
   AttentionGraph graph_;
   Descriptor operations_;
-  Plan plan_;
+  Descriptor plan_;  // the first of the engines that cuDNN proposes which takes the graph
+  std::size_t own_bytes_;
   float scale_;
 };
 

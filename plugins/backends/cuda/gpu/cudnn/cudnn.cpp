@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,56 +61,6 @@ Made make_plan(const cudnn::Functions& functions, cudnnHandle_t handle, const At
   return made;
 }
 
-// Handles for threads that make plans: cuDNN wants that no two threads use one at the same time. They live
-// as long as the plans that were made with them.
-class Handles {
- public:
-  explicit Handles(const cudnn::Functions& functions) : functions_(functions) {}
-  ~Handles() {
-    for (const cudnnHandle_t handle : idle_) functions_.Destroy(handle);
-  }
-  Handles(const Handles&) = delete;
-  Handles& operator=(const Handles&) = delete;
-
-  // One of them, of one thread; back with the end of the object, however that comes.
-  class Lease {
-   public:
-    explicit Lease(Handles& handles) : handles_(handles), handle_(handles.take()) {}
-    ~Lease() { handles_.give_back(handle_); }
-    Lease(const Lease&) = delete;
-    Lease& operator=(const Lease&) = delete;
-    cudnnHandle_t handle() const { return handle_; }
-
-   private:
-    Handles& handles_;
-    cudnnHandle_t handle_;
-  };
-
- private:
-  cudnnHandle_t take() {
-    const std::lock_guard lock(mutex_);
-    cudnnHandle_t handle = nullptr;
-    if (idle_.empty()) {
-      idle_.reserve(made_ + 1);  // giving back does not throw
-      functions_.check(functions_.Create(&handle), "Create");
-      ++made_;
-    } else {
-      handle = idle_.back();
-      idle_.pop_back();
-    }
-    return handle;
-  }
-  void give_back(cudnnHandle_t handle) noexcept {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(handle);
-  }
-
-  const cudnn::Functions& functions_;
-  std::mutex mutex_;
-  std::vector<cudnnHandle_t> idle_;
-  std::size_t made_ = 0;
-};
-
 }  // namespace
 
 struct Cudnn::Library {
@@ -121,16 +72,32 @@ struct Cudnn::Library {
   ~Library() {
     jobs.reset();
     plans.clear();
+    for (const cudnnHandle_t each : idle) functions.Destroy(each);
     functions.Destroy(handle);
   }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // On a thread of jobs.
+  // On a thread of jobs, with a handle of its own: cuDNN wants that no two threads use one at the same time.
   Made make(const AttentionShape& shape) {
     device.use();
-    const Handles::Lease own(handles);
-    return make_plan(functions, own.handle(), shape);
+    const auto give_back = [this](cudnnHandle_t used) {
+      const std::lock_guard lock(mutex);
+      idle.push_back(used);
+    };
+    const std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, decltype(give_back)> own(take(), give_back);
+    return make_plan(functions, own.get(), shape);
+  }
+  cudnnHandle_t take() {
+    const std::lock_guard lock(mutex);
+    cudnnHandle_t own = nullptr;
+    if (idle.empty()) {
+      functions.check(functions.Create(&own), "Create");
+    } else {
+      own = idle.back();
+      idle.pop_back();
+    }
+    return own;
   }
 
   cudnn::Functions functions;
@@ -138,7 +105,8 @@ struct Cudnn::Library {
   int major;
   bool parallel;                   // several plans are made at the same time
   cudnnHandle_t handle = nullptr;  // of the thread that executes
-  Handles handles{functions};
+  std::mutex mutex;
+  std::vector<cudnnHandle_t> idle;  // of threads that make plans, guarded by mutex; live as long as the plans
   std::map<AttentionShape, std::shared_future<Made>> plans;  // by shared_shape()
   std::optional<BackgroundJobs> jobs;
 };
