@@ -9,12 +9,17 @@ record_config "$work/data" >small.toml
 drawn() { tr '\n' ' ' <"$1" | sed 's/<\/figure>/&\n/g' | grep "id=\"$2\"" | grep -o 'class="\(curve\|bar\) [a-z0-9 ]*" d="M' | wc -l; }
 # has_chart WHAT FILE CHART COUNT
 has_chart() { check_equal "$1" "$4" "$(drawn "$2" "$3")"; }
+well_formed() { # well_formed FILE
+  check "$1 is well-formed" python3 -c 'import re, sys, xml.etree.ElementTree as t
+t.fromstring(re.sub("^<!DOCTYPE html>", "", open(sys.argv[1], encoding="utf-8").read()))' "$1"
+}
 
 check_contains "train says where the report is" "runs/small/report.html" \
   "$("$mulligan" train small.toml --set train.log_every=4)"
 page=runs/small/report.html
 has_chart "loss curves" $page loss-curve 6       # three, and their keys in the legend
 check_contains "no artifact yet" "There is no artifact yet" "$(cat $page)"
+well_formed $page
 
 check "quantize" "$mulligan" quantize runs/small --source "$root"
 has_chart "bytes of the artifact" $page artifact-bar 2
@@ -25,6 +30,7 @@ check "ttt of the artifact" "$mulligan" ttt runs/small/artifact.mulligan
 has_chart "running score of test-time training" $page ttt-score-curve 4
 check_true "adapters' norms" "$(drawn $page ttt-drift-curve) >= 4"
 check_true "gain by document length" "$(drawn $page ttt-gain-bar) >= 1"
+well_formed $page
 
 # What is scored under other settings than the run's is kept apart: none of the run's own files change.
 headline() { cat runs/small/{result,ttt_result,ledger,quantize_result}.json runs/small/{evaluations,metrics}.jsonl | sha256sum; }
@@ -53,12 +59,14 @@ check_contains "compare: figures" "val_bpb, quantised" "$seen"
 check_contains "compare: keys" "run.seed" "$seen"
 check_contains "compare: statistics over seeds" "standard deviation" "$seen"
 for chart in loss loss-seconds bpb lr gradient speed; do has_chart "compare: curves of $chart" compare.html compare-$chart-curve 4; done
+well_formed compare.html
 
 check "train another configuration" "$mulligan" train small.toml --set train.log_every=4 --set train.clip_norm=0.5 \
-  --set run.directory=runs/third
+  --set run.directory=runs/third --set run.name='third <b> & more'
 seen=$("$mulligan" report runs/small runs/other runs/third --output three.html)
 check_contains "compare: tests between configurations" "| train.clip_norm=0.5" "$seen"
 check_contains "which the page has, too" "below three there is no interval" "$(cat three.html)"
+well_formed three.html
 check_equal "the same as stats" "$("$mulligan" stats runs/small runs/other runs/third)" "$(sed -n '/^val_bpb, [0-9]* validation/,$p' <<<"$seen" | sed '/^three.html$/d' | sed '${/^$/d}')"
 check_contains "stats by a setting" "| 0.5" "$("$mulligan" stats runs/small runs/other runs/third --by train.clip_norm)"
 check_contains "stats of the mean training loss" "steps 0 to" "$("$mulligan" stats runs/small runs/other --metric train_loss_nats)"

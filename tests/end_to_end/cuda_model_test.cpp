@@ -13,11 +13,10 @@ namespace mulligan::end_to_end::cuda_model_test {
 namespace {
 
 // Two documents.
-ModelResult run(Backend& backend, bool looping, DType compute, const std::vector<std::string>& keys = {},
-                std::uint64_t jitter = 0) {
+ModelResult run(Backend& backend, bool looping, DType compute, const std::vector<std::string>& keys = {}) {
   return run_model(backend, TinyRun::config_without_data(keys).config.model,
                    looping ? LayerOrderKind::looped : LayerOrderKind::plain, compute,
-                   {.tokens = 64, .cut = 41, .first_id = 2, .ids = 300, .jitter = jitter});
+                   {.tokens = 64, .cut = 41, .first_id = 2, .ids = 300});
 }
 
 double dot(const std::vector<float>& a, const std::vector<float>& b) {
@@ -82,41 +81,6 @@ const std::vector<std::vector<std::string>> kVariants = {
     {"model.xsa_last_layers=0"},
     {"model.skip_weights=false", "model.skip_gates=false"},  // both lanes begin as one tensor
     {"model.width=24", "model.kv_heads=4", "model.head_width=6", "model.rope.dims=6"}};
-
-// Fused and plain differ by up to 2e-5 in the gradients of q_gain, whose terms cancel. This is rounding: sixteen plain runs
-// with weights rounded once more differ as much from their mean. Their mean in double stands for the exact result, and both
-// results lie among them.
-TEST(FusedModel, DiffersByNoMoreThanARoundingOfTheWeights) {
-  const auto host = make_cpu_backend(2);
-  constexpr int draws = 16;
-  for (const bool looping : {false, true}) {
-    host->set_fused_kernels(true);
-    const ModelResult fused = run(*host, looping, MLG_F32);
-    host->set_fused_kernels(false);
-    const ModelResult plain = run(*host, looping, MLG_F32);
-    std::vector<ModelResult> moved;
-    for (int draw = 1; draw <= draws; ++draw)
-      moved.push_back(run(*host, looping, MLG_F32, {}, static_cast<std::uint64_t>(draw)));
-    for (const auto& [name, gradient] : plain.gradients) {
-      double spread = 0, of_fused = 0, of_plain = 0, scale = 0;
-      for (std::size_t i = 0; i < gradient.size(); ++i) {
-        double mean = 0;
-        for (const ModelResult& one : moved) mean += static_cast<double>(one.gradients.at(name)[i]) / draws;
-        for (const ModelResult& one : moved)
-          spread = std::max(spread, std::abs(static_cast<double>(one.gradients.at(name)[i]) - mean));
-        of_fused = std::max(of_fused, std::abs(static_cast<double>(fused.gradients.at(name)[i]) - mean));
-        of_plain = std::max(of_plain, std::abs(static_cast<double>(gradient[i]) - mean));
-        scale = std::max(scale, std::abs(mean));
-      }
-      if (scale == 0) continue;
-      SCOPED_TRACE(fmt::format(
-          "{}, looping {}: fused {:.2g}, plain {:.2g}, rounded weights up to {:.2g} of the largest", name,
-          looping, of_fused / scale, of_plain / scale, spread / scale));
-      EXPECT_LE(of_fused, 2 * spread);
-      EXPECT_LE(of_plain, 2 * spread);
-    }
-  }
-}
 
 TEST(FusedModel, IsThePlainOneOnTheCpuBackend) {
   const auto host = make_cpu_backend(2);

@@ -20,10 +20,6 @@ RANK_1="exit 7" RANK_0=$long launch "one fails" 7
 check_contains "one fails: its name and code" "rank 1 on $(uname -n) failed with exit code 7; its log is logs/attempt_0/rank_0001.log." "$sentence"
 RANK_2="echo 'mulligan: the disk is full.' >&2; exit 1" launch "what it said" 1
 check_contains "what it said is repeated" "exit code 1 (the disk is full);" "$sentence"
-RANK_1='kill -SEGV $$' RANK_2=$long launch "a signal" 1
-check_contains "a signal is named" "rank 1 on $(uname -n) was ended by SIGSEGV" "$sentence"
-RANK_0="exit 4" RANK_1="exit 4" RANK_2="exit 4" launch "stopped by themselves" 4 --max-restarts 2
-check_equal "stopped by themselves: no restart" 1 "$(wc -l <said_0)"
 RANK_1='((MULLIGAN_RESTART_COUNT == 2)) || exit 1' launch "two restarts" 0 --max-restarts 2
 check_equal "two restarts: of all ranks, counted" "0 1 2 0 1 2 0 1 2 " "$(cut -d' ' -f1 said_? | tr '\n' ' ')"
 check "two restarts: each attempt has its logs" test -s logs/attempt_2/rank_0002.log

@@ -1,8 +1,6 @@
 // What the parser refuses, and single instructions against what is known of them.
 #include <gtest/gtest.h>
 
-#include <mulligan/half.hpp>
-
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -73,26 +71,6 @@ std::vector<std::uint32_t> compute(const std::string& body, const std::vector<st
   std::memcpy(parameters.data(), &address, sizeof address);
   Execution(*program, {{1, 1, 1}, {32, 1, 1}}, parameters, launch, clock, Order::forward).run();
   return memory;
-}
-
-// All halves, and floats around each of them.
-TEST(PtxInstructions, HalvesAreRoundedAsTheSdkRoundsThem) {
-  for (std::uint32_t first = 0; first < 0x7C00; first += 32) {
-    std::vector<std::uint32_t> halves, floats, moved;
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      halves.push_back((first + i) | (i % 2 ? 0x8000 : 0));
-      const float value = sdk::half_value(static_cast<std::uint16_t>(halves.back()));
-      floats.push_back(std::bit_cast<std::uint32_t>(value));
-      const float next = sdk::half_value(static_cast<std::uint16_t>(halves.back() + 1));
-      // Half way to the next one, and a little less or more.
-      moved.push_back(std::bit_cast<std::uint32_t>((value + next) / 2) + i % 3 - 1);
-    }
-    EXPECT_EQ(compute("cvt.u16.u32 %rs1, %r1;\ncvt.f32.f16 %f1, %rs1;\nmov.b32 %r2, %f1;", halves), floats);
-    const auto rounded =
-        compute("mov.b32 %f1, %r1;\ncvt.rn.f16.f32 %rs1, %f1;\ncvt.u32.u16 %r2, %rs1;", moved);
-    for (std::size_t i = 0; i < 32; ++i)
-      EXPECT_EQ(rounded[i], sdk::half_bits(std::bit_cast<float>(moved[i]))) << moved[i];
-  }
 }
 
 std::uint32_t one(const std::string& body, std::uint32_t in) {
@@ -182,27 +160,6 @@ TEST(PtxInstructions, RoundsDown) {
         compute("mov.b32 %f1, %r1;\nfma.rm.f32 %f2, %f1, 0f3F800800, 0fBFC00000;\nmov.b32 %r2, %f2;", in),
         expected);
   }
-}
-
-// Lanes part and meet again.
-TEST(PtxInstructions, BranchesMeet) {
-  std::vector<std::uint32_t> in(32), expected(32);
-  for (std::uint32_t i = 0; i < 32; ++i) {
-    in[i] = i;
-    for (std::uint32_t k = 0; k <= i; ++k)
-      expected[i] += k;  // each lane goes round as often as its number says
-    expected[i] = 496 + expected[i];
-  }
-  const auto got = compute(
-      "mov.u32 %r2, 0;\nmov.u32 %r3, 0;\n$again:\nadd.s32 %r2, %r2, %r3;\nadd.s32 %r3, %r3, 1;\n"
-      "setp.le.u32 %p1, %r3, %r1;\n@%p1 bra $again;\n"
-      "shfl.sync.bfly.b32 %r3, %r1, 16, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
-      "shfl.sync.bfly.b32 %r3, %r1, 8, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
-      "shfl.sync.bfly.b32 %r3, %r1, 4, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
-      "shfl.sync.bfly.b32 %r3, %r1, 2, 31, -1;\nadd.s32 %r1, %r1, %r3;\n"
-      "shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;\nadd.s32 %r1, %r1, %r3;\nadd.s32 %r2, %r2, %r1;",
-      in);
-  EXPECT_EQ(got, expected);
 }
 
 }  // namespace

@@ -37,9 +37,6 @@ ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind
     std::vector<float> values = initial_values(layout.spec, 5);
     const PhiloxStream noise(5, "noise/" + layout.spec.name);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.1 * noise.normal(i));
-    const PhiloxStream moved(pass.jitter, "jitter/" + layout.spec.name);
-    for (std::size_t i = 0; pass.jitter > 0 && i < values.size(); ++i)
-      values[i] = static_cast<float>(values[i] * (1 + 0x1p-23 * (moved.uniform(i) - 0.5)));
     runner.set_parameter(layout.spec.name, values);
   }
   std::vector<std::int32_t> tokens, targets;
@@ -52,12 +49,6 @@ ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind
   for (const ParameterLayout& layout : runner.parameters())
     result.gradients[layout.spec.name] = runner.gradient(layout.spec.name);
   return result;
-}
-
-ModelResult run_model(bool fused, LayerOrderKind order, DType compute) {
-  const std::unique_ptr<Backend> backend = make_cpu_backend(2);
-  backend->set_fused_kernels(fused);
-  return run_model(*backend, fused_test_model(), order, compute);
 }
 
 float difference(const std::vector<float>& a, const std::vector<float>& b) {

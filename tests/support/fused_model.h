@@ -22,9 +22,6 @@ struct ModelResult {
 struct ModelPass {
   std::int32_t tokens = 50, cut = 21;  // in two segments, the second from token `cut` on
   std::int32_t first_id = 0, ids = 96;
-  // If not 0, each weight is moved by less than half of its last digit and rounded again: what one rounding more in each
-  // would do. Another number moves them otherwise.
-  std::uint64_t jitter = 0;
 };
 
 // Six layers with loops, skips and gates, lanes from the fifth on.
@@ -33,8 +30,6 @@ ModelConfig fused_test_model();
 // With all parameters off their initial values, so that no part of the model is idle.
 ModelResult run_model(Backend& backend, const ModelConfig& model, LayerOrderKind order, DType compute,
                       const ModelPass& pass = {});
-// fused_test_model() on the cpu backend.
-ModelResult run_model(bool fused, LayerOrderKind order, DType compute);
 
 // The largest difference, in units of the largest element of `b`.
 float difference(const std::vector<float>& a, const std::vector<float>& b);

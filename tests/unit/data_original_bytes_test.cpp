@@ -178,16 +178,6 @@ TEST(OriginalBytes, OfAnAblatedValidationText) {
   }
 }
 
-TEST(OriginalBytes, UnderATextTransform) {
-  PrepareOptions options = options_for("bytes_caseops", "NASA \xEF\xB7\xBA");
-  options.transform = "caseops";
-  prepare(options);
-  const ValidationSet set = load_validation(data_config(options.output), 340);
-  EXPECT_EQ(counted_sizes(set), given_sizes(options));
-  EXPECT_EQ(set.byte_rule(), ByteRule::original);
-  EXPECT_EQ(unproven_bytes(set, data_config(options.output)), "");
-}
-
 // Shards without a manifest: by themselves they say nothing of the original, and with the documents all of it.
 TEST(OriginalBytes, OfShardsWithoutAManifest) {
   const PrepareOptions options = options_for("bytes_bare", "\xEF\xB7\xBA");

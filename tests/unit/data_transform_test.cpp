@@ -108,20 +108,6 @@ TEST(TransformedData, PreparesAndVerifies) {
   EXPECT_EQ(counted, manifest.validation.source_bytes);
 }
 
-// For every document, not only those of validation: the bytes of the original are those of its tokens.
-TEST(TransformedData, BytesByTokensAndByOriginals) {
-  const Tokenizer tokenizer = Tokenizer::load(prepared() / "tokenizer.model");
-  for (const std::string& document : documents()) {
-    SCOPED_TRACE(document);
-    std::uint64_t bytes = 0;
-    for (const std::uint16_t count : encode_published(tokenizer, TextTransform(), document).bytes)
-      bytes += count;
-    const TextOrigin origin(document.size());
-    EXPECT_EQ(bytes + encode_document(tokenizer, transform_of(tokenizer), document, origin).left_out,
-              document.size());
-  }
-}
-
 // However the transformed text is cut, its pieces give the original.
 TEST(TransformedData, AStreamOfPiecesGivesTheOriginal) {
   const TextTransform transform;

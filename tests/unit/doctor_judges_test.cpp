@@ -1,9 +1,7 @@
 // The doctor's judgements of numbers, of token streams and of losses.
 #include <gtest/gtest.h>
-#include <mulligan/half.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "framework/checkpoint/compare.h"
@@ -35,10 +33,6 @@ std::vector<float> normal(std::size_t count, double deviation) {
   return values;
 }
 
-std::uint16_t bf16_bits(float value) {
-  return static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(value) + 0x8000U) >> 16);
-}
-
 ParameterSpec matrix(const char* name, std::int64_t rows, std::int64_t columns, Initial kind, double value) {
   return {name, TensorType(MLG_F32, {rows, columns}), {{0, rows, kind, value}}, true};
 }
@@ -52,26 +46,6 @@ TEST(WeightChecks, EqualStepsAreNotTakenForAnotherDtype) {
   EXPECT_EQ(weights_finding("D05", specs, {{"w", moved}}).verdict, CheckOutcome::pass);
   for (float& value : moved) value *= 30;  // in the range where the other cause puts them
   EXPECT_EQ(weights_finding("D05", specs, {{"w", moved}}).verdict, CheckOutcome::fail);
-}
-
-TEST(WeightChecks, BytesOfAnotherDtypeAreToldByTheSpreadOfTheirMagnitudes) {
-  const std::vector<ParameterSpec> specs = {matrix("w", 100, 100, Initial::normal, 0.02)};
-  for (const double deviation : {1e-4, 0.02, 5.0}) {
-    const std::vector<float> sound = normal(10'000, deviation);
-    EXPECT_NEAR(test_magnitudes(sound).log2_spread, 1.6, 0.1) << "whatever the scale";
-    EXPECT_EQ(weights_finding("D05", specs, {{"w", sound}}).verdict, CheckOutcome::pass);
-  }
-  std::vector<float> as_f16, as_bf16;
-  for (const float value : normal(10'000, 0.02)) {
-    as_f16.push_back(sdk::half_value(bf16_bits(value)));
-    as_bf16.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(sdk::half_bits(value)) << 16));
-  }
-  const Finding f16 = weights_finding("D05", specs, {{"w", as_f16}}),
-                bf16 = weights_finding("D05", specs, {{"w", as_bf16}});
-  EXPECT_EQ(f16.verdict, CheckOutcome::fail);
-  EXPECT_TRUE(says(f16, "BF16 bytes decoded as F16")) << f16.message;
-  EXPECT_EQ(bf16.verdict, CheckOutcome::fail);
-  EXPECT_TRUE(says(bf16, "F16 bytes decoded as BF16")) << bf16.message;
 }
 
 TEST(WeightChecks, ValuesThatAreNone) {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "framework/artifact/code_coder.h"
-#include "framework/artifact/rans.h"
 #include "framework/core/file.h"
 #include "framework/core/philox.h"
 
@@ -140,54 +139,6 @@ TEST(EntropyCoder, DamagedBytesAreRefusedOrReadButNeverHarm) {
   EXPECT_TRUE(refused(bytes + "x", matrices));
   EXPECT_TRUE(refused(bytes, {{40, 30, 0}}));
   EXPECT_TRUE(refused(bytes, {{40, 30, 0}, {7, 12, 1}}));
-}
-
-TEST(SymbolTable, PlacesPartTheWholeAndFollowTheCounts) {
-  std::array<std::uint32_t, SymbolTable::symbols> weights{};
-  weights[40] = 3;
-  weights[41] = 1;
-  SymbolTable table;
-  EXPECT_FALSE(table.started());
-  table.start(weights, 2000);
-  const auto check = [&] {
-    std::uint32_t next = 0;
-    for (int symbol = 0; symbol < SymbolTable::symbols; ++symbol) {
-      const Places places = table.places(symbol);
-      EXPECT_EQ(places.start, next);
-      EXPECT_GE(places.frequency, 1);
-      EXPECT_EQ(table.symbol_at(places.start), symbol);
-      EXPECT_EQ(table.symbol_at(places.start + places.frequency - 1U), symbol);
-      next += places.frequency;
-    }
-    EXPECT_EQ(next, place_count);
-  };
-  check();
-  EXPECT_NEAR(table.places(40).frequency, 0.75 * place_count, 0.01 * place_count);
-  for (int i = 0; i < 2'000'000; ++i) table.count(i % 4 == 0 ? 0 : 63);
-  check();
-  EXPECT_NEAR(table.places(63).frequency, 0.75 * place_count, 0.01 * place_count);
-}
-
-TEST(Rans, SymbolsOfOnePlaceAndBitsComeBack) {
-  RansEncoder out;
-  for (std::uint16_t i = 0; i < 1000; ++i) {
-    out.put({i, 1});
-    out.put_bits(i, i % 16);
-    out.put({static_cast<std::uint16_t>(place_count - 1), 1});
-  }
-  std::string bytes;
-  out.finish(bytes);
-  std::string_view rest = bytes;
-  RansDecoder in(rest);
-  EXPECT_TRUE(rest.empty());
-  for (std::uint16_t i = 0; i < 1000; ++i) {
-    EXPECT_EQ(in.place(), i);
-    in.take({i, 1});
-    EXPECT_EQ(in.take_bits(i % 16), i & ((1U << i % 16) - 1U));
-    EXPECT_EQ(in.place(), place_count - 1);
-    in.take({static_cast<std::uint16_t>(place_count - 1), 1});
-  }
-  in.finish();
 }
 
 }  // namespace

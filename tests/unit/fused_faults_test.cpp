@@ -1,4 +1,4 @@
-// Each result of each fused kernel is spoiled in turn: the model must then differ by more than FuseResiduals.TheModelComputesTheSame allows.
+// Each result of each fused kernel is spoiled in turn: the model must then differ by more than graph_fuse_residuals_test allows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ const mlg_kernel* kernel_of(const Backend& backend, std::string_view name) {
   return nullptr;
 }
 
-// The largest difference of any result, as FuseResiduals.TheModelComputesTheSame sees it.
+// The largest difference of any result, as graph_fuse_residuals_test sees it.
 float largest_difference(const ModelResult& a, const ModelResult& b) {
   float largest = difference(a.logits, b.logits);
   for (const auto& [name, gradient] : b.gradients)
@@ -69,7 +69,9 @@ float largest_difference(const ModelResult& a, const ModelResult& b) {
 TEST(FusedKernels, AFaultInAnyResultIsSeen) {
   const PluginHandle plugin = test_plugin_host().load(MLG_BACKEND, "cpu");
   const PluginConfig config = test_plugin_config(plugin, "threads = 2");
-  const ModelResult plain = run_model(false, LayerOrderKind::looped, MLG_F32);
+  const std::unique_ptr<Backend> unfused = make_cpu_backend(2);
+  unfused->set_fused_kernels(false);
+  const ModelResult plain = run_model(*unfused, fused_test_model(), LayerOrderKind::looped, MLG_F32);
   int planted = 0;
   for (const KernelRows& row : kernel_rows()) {
     const std::string_view name = row.kernel;

@@ -87,27 +87,6 @@ TEST(OptimizerPlugins, MultipliersScaleRateAndDecay) {
   }
 }
 
-// A bank is updated matrix by matrix: a rank may hold any slice of it, and a matrix may stand alone.
-TEST(MuonPlugin, BankEqualsItsMatricesAlone) {
-  for (const auto& [rows, columns] : {std::pair{24, 40}, std::pair{40, 24}}) {
-    for (const std::string compute : {"fp32", "bf16"}) {
-      SCOPED_TRACE(fmt::format("{} x {} {}", rows, columns, compute));
-      const std::string keys = fmt::format("compute_dtype = '{}'\nrow_normalize = true", compute);
-      const std::int64_t size = rows * columns;
-      OptimizerRunner bank("muon", keys, {{"bank", TensorType(MLG_F32, {3, rows, columns})}});
-      OptimizerRunner alone("muon", keys, {{"matrix", TensorType(MLG_F32, {rows, columns})}});
-      const std::vector<float> gradient = random_values(3 * size, 5);
-      const std::vector<float> last(gradient.end() - size, gradient.end());
-      for (int step = 0; step < 2; ++step) {
-        bank.step({{"bank", gradient}}, 0.02);
-        alone.step({{"matrix", last}}, 0.02);
-      }
-      const std::vector<float> all = bank.master("bank"), one = alone.master("matrix");
-      for (std::int64_t i = 0; i < size; ++i) EXPECT_NEAR(all[2 * size + i], one[i], 1e-6) << i;
-    }
-  }
-}
-
 // Rows (or columns, if those are fewer) have length near sqrt(max(1, r/c)).
 TEST(MuonPlugin, UpdateIsNearlyOrthogonal) {
   for (const auto& [rows, columns] : {std::pair{16, 64}, std::pair{64, 16}}) {

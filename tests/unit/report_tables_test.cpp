@@ -10,7 +10,6 @@
 #include "framework/report/tensorboard.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/sentence.h"
-#include "tests/support/xml_check.h"
 
 namespace mulligan::report::report_tables_test {
 namespace {
@@ -101,7 +100,6 @@ TEST(ReportTables, APageOfHostileCells) {
   write_file_atomically(scratch.path() / "c/other.md", "|not|\n|-|\n");
   write_file_atomically(scratch.path() / "file", "x");
   const std::string page = tables_page({scratch.path()});
-  EXPECT_EQ(xml_fault(page), "");
   EXPECT_FALSE(contains(page, "alert(1)</script>"));
   EXPECT_TRUE(contains(page, "class=\"number\" data-label=\"", ">cell b</td>", "x&lt;&amp;</h2>"));
   EXPECT_FALSE(contains(page, ">not<")) << "of another file";
