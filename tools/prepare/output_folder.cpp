@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <string>
 #include <system_error>
-#include <utility>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
+#include "framework/data/manifest.h"
 
 namespace mulligan {
 namespace fs = std::filesystem;
@@ -27,6 +29,31 @@ fs::path resolved(const fs::path& target) {
   return path.has_filename() ? path : path.parent_path();
 }
 
+constexpr const char* manifest_file = "manifest.json";
+
+// Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation
+// that has no other files next to it.
+void require_replaceable(const fs::path& folder, bool overwrite) {
+  const bool prepared = fs::exists(folder / manifest_file);
+  if (!prepared) {
+    throw config_error(
+        "the output folder '{}' is not empty (it holds '{}') and holds no prepared data; name a new folder",
+        folder.string(), fs::directory_iterator(folder)->path().filename().string());
+  }
+  config_error_if(!overwrite,
+                  "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
+                  folder.string());
+  std::set<std::string> own{manifest_file, directory_lock_file};
+  for (const FileDigest& file : load_manifest(folder).files()) own.insert(file.file);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (own.contains(entry.path().filename().string())) continue;
+    throw config_error(
+        "'{}' is not part of the prepared data in '{}', which would be "
+        "replaced with it; move it elsewhere or name another output folder",
+        entry.path().filename().string(), folder.string());
+  }
+}
+
 bool non_empty_folder(const fs::path& path) {
   std::error_code error;
   const bool empty = fs::is_empty(path, error);
@@ -36,10 +63,8 @@ bool non_empty_folder(const fs::path& path) {
 
 }  // namespace
 
-OutputFolder::OutputFolder(const fs::path& target, MayReplace may_replace)
-    : target_(resolved(target)),
-      work_(target_.string() + ".preparing"),
-      may_replace_(std::move(may_replace)) {
+OutputFolder::OutputFolder(const fs::path& target, bool overwrite)
+    : target_(resolved(target)), work_(target_.string() + ".preparing"), overwrite_(overwrite) {
   config_error_if(target_ == target_.parent_path(),
                   "'{}' cannot be the output folder; name a folder of its own", target.string());
   check_target();
@@ -73,7 +98,7 @@ void OutputFolder::check_target() const {
       "the output '{}' is a mount point, which cannot be replaced as a whole; name a folder below "
       "it, such as '{}'",
       target_.string(), (target_ / "prepared").string());
-  if (non_empty_folder(target_)) may_replace_(target_);
+  if (non_empty_folder(target_)) require_replaceable(target_, overwrite_);
 }
 
 void OutputFolder::publish() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 
 #include "framework/core/directory_lock.h"
@@ -15,16 +14,13 @@ namespace mulligan {
 // Two processes for one target at a time are refused.
 class OutputFolder {
  public:
-  // Throws unless an existing, non-empty target may be replaced by the new folder.
-  using MayReplace = std::function<void(const std::filesystem::path&)>;
-
-  // Throws config_error if the target is not a folder, must not be replaced, is a mount point (which cannot be renamed), or is being
-  // prepared by another process. Throws run_error if the system refuses to make the folder. What was written is removed with the object,
-  // unless it was published.
-  OutputFolder(const std::filesystem::path& target, MayReplace may_replace);
+  // With `overwrite` the target may hold prepared data and nothing else, which is replaced. Throws config_error if it holds
+  // anything else, is not a folder, is a mount point (which cannot be renamed), or is being prepared by another process. Throws
+  // run_error if the system refuses to make the folder. What was written is removed with the object, unless it was published.
+  OutputFolder(const std::filesystem::path& target, bool overwrite);
 
   const std::filesystem::path& path() const { return work_; }  // where to write
-  // Asks once more whether the target may be replaced, and puts the new folder in its place in one step.
+  // Checks once more that the target may be replaced, and puts the new folder in its place in one step.
   // Throws as the constructor does; the target is then untouched.
   void publish();
 
@@ -33,7 +29,7 @@ class OutputFolder {
 
   std::filesystem::path target_;
   std::filesystem::path work_;
-  MayReplace may_replace_;
+  bool overwrite_;
   std::optional<DirectoryLock> lock_;
   std::optional<TemporaryPath> temporary_;  // the work folder, also removed when a signal ends the process
 };

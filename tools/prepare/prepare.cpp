@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ranges>
-#include <set>
 #include <utility>
 
 #include "framework/core/error.h"
@@ -28,31 +27,6 @@ constexpr const char* kModelFile = "tokenizer.model";
 constexpr const char* kValidationTextFile = "validation.txt";
 constexpr const char* kValidationDocumentsFile = "validation.jsonl";  // under a text transform
 constexpr const char* kChangesFile = "changes.jsonl";
-constexpr const char* kManifestFile = "manifest.json";
-
-// Throws unless `folder`, which is not empty, may be replaced: only when asked to, and only a preparation
-// that has no other files next to it.
-void require_replaceable(const std::filesystem::path& folder, bool overwrite) {
-  namespace fs = std::filesystem;
-  const bool prepared = fs::exists(folder / kManifestFile);
-  if (!prepared) {
-    throw config_error(
-        "the output folder '{}' is not empty (it holds '{}') and holds no prepared data; name a new folder",
-        folder.string(), fs::directory_iterator(folder)->path().filename().string());
-  }
-  config_error_if(!overwrite,
-                  "'{}' holds prepared data already; name another folder, or replace it with --overwrite",
-                  folder.string());
-  std::set<std::string> own{kManifestFile, directory_lock_file};
-  for (const FileDigest& file : load_manifest(folder).files()) own.insert(file.file);
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (own.contains(entry.path().filename().string())) continue;
-    throw config_error(
-        "'{}' is not part of the prepared data in '{}', which would be "
-        "replaced with it; move it elsewhere or name another output folder",
-        entry.path().filename().string(), folder.string());
-  }
-}
 
 // The stages of one preparation.
 class Preparation {
@@ -79,9 +53,7 @@ class Preparation {
   }
 
   PrepareSummary run() {
-    OutputFolder folder(options_.output, [this](const std::filesystem::path& existing) {
-      require_replaceable(existing, options_.overwrite);
-    });
+    OutputFolder folder(options_.output, options_.overwrite);
     folder_ = folder.path();
     begin("finding documents", "", 0);
     const Corpus corpus(options_);
