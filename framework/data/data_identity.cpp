@@ -1,5 +1,6 @@
 #include "framework/data/data_identity.h"
 
+#include <fmt/ranges.h>
 #include <algorithm>
 
 #include "framework/core/error.h"
@@ -41,10 +42,6 @@ ShardSetIdentity read_set(const Json& json, const char* key) {
                            member<Json::number_unsigned_t>(shard, "tokens"), sha256_member(shard, "sha256")});
   }
   return read;
-}
-
-void add(std::string& list, const std::string& part) {
-  list += (list.empty() ? "" : ", ") + part;
 }
 
 }  // namespace
@@ -93,29 +90,21 @@ DataIdentity data_identity_from_text(const std::string& json, const std::string&
   return data_identity_from_json(parse_json<Json>(json), source);
 }
 
-DataComparison compare_validation(const DataIdentity& weights, const DataIdentity& now) {
-  DataComparison result;
-  result.known = !weights.validation.sha256.empty();
-  result.same_shards = weights.validation.sha256 == now.validation.sha256;
-  result.same_bytes = weights.byte_table_sha256 == now.byte_table_sha256;
-  result.same_packing = weights.packing.empty() || now.packing.empty() || weights.packing == now.packing;
-  if (!result.known) {
-    result.difference = "the weights do not say which validation set was theirs";
-    return result;
+std::string validation_difference(const DataIdentity& weights, const DataIdentity& now) {
+  if (weights.validation.sha256.empty()) return "the weights do not say which validation set was theirs";
+  std::vector<std::string> parts;
+  if (weights.validation.sha256 != now.validation.sha256) {
+    parts.push_back(fmt::format("validation shards {} ({} tokens) instead of {} ({} tokens)",
+                                short_digest(now.validation.sha256), now.validation.tokens,
+                                short_digest(weights.validation.sha256), weights.validation.tokens));
   }
-  if (!result.same_shards) {
-    add(result.difference, fmt::format("validation shards {} ({} tokens) instead of {} ({} tokens)",
-                                       short_digest(now.validation.sha256), now.validation.tokens,
-                                       short_digest(weights.validation.sha256), weights.validation.tokens));
+  if (weights.byte_table_sha256 != now.byte_table_sha256) {
+    parts.push_back(fmt::format("byte table {} instead of {}", short_digest(now.byte_table_sha256),
+                                short_digest(weights.byte_table_sha256)));
   }
-  if (!result.same_bytes) {
-    add(result.difference, fmt::format("byte table {} instead of {}", short_digest(now.byte_table_sha256),
-                                       short_digest(weights.byte_table_sha256)));
-  }
-  if (!result.same_packing) {
-    add(result.difference, fmt::format("{} instead of {}", now.packing, weights.packing));
-  }
-  return result;
+  if (!weights.packing.empty() && !now.packing.empty() && weights.packing != now.packing)
+    parts.push_back(fmt::format("{} instead of {}", now.packing, weights.packing));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 void require_same_tokenizer(const DataOrigin& origin, const DataIdentity& now,

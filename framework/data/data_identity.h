@@ -47,17 +47,9 @@ DataIdentity without_shards(DataIdentity data);
 DataIdentity data_identity_from_json(const nlohmann::ordered_json& json, const std::string& source);
 DataIdentity data_identity_from_text(const std::string& json, const std::string& source);
 
-// How data that is scored relates to the data of the run that made the weights.
-struct DataComparison {
-  bool known = false;         // the weights say which validation set was theirs
-  bool same_shards = false;   // the same validation tokens
-  bool same_bytes = false;    // each token counts the same bytes
-  bool same_packing = false;  // in rows cut alike (or one side says nothing of rows)
-  std::string difference;     // what differs, in words; "" where nothing does
-  // The score may be compared with the run's own.
-  bool same() const { return known && same_shards && same_bytes && same_packing; }
-};
-DataComparison compare_validation(const DataIdentity& weights, const DataIdentity& now);
+// How data that is scored differs from the validation of the run that made the weights, in words: their scores may not be
+// compared. "": it does not. One side may say nothing of rows.
+std::string validation_difference(const DataIdentity& weights, const DataIdentity& now);
 
 // What holds trained weights: its name in sentences ("the weights 'runs/a/weights.safetensors'") and what it
 // says of its data.

@@ -63,11 +63,9 @@ std::vector<std::string> require_data_of(const WeightOrigin& origin, const DataI
     notes.push_back(fmt::format("warning: the scored shard '{}' is one that {} was trained on", shard.name,
                                 words_for(origin)));
   }
-  const DataComparison comparison = compare_validation(origin.data, now);
-  if (!comparison.same()) {
-    notes.push_back(
-        fmt::format("note: this is not the validation of the weights' run: {}", comparison.difference));
-  }
+  const std::string difference = validation_difference(origin.data, now);
+  if (!difference.empty())
+    notes.push_back(fmt::format("note: this is not the validation of the weights' run: {}", difference));
   return notes;
 }
 

@@ -29,8 +29,7 @@ void add_changed_contents(const RunConfig& config, const WeightOrigin& origin,
                           std::vector<TrialRecord::Change>& changes) {
   if (config.data.validation.empty()) return;  // refused soon
   const DataIdentity now = load_validation(config.data, config.model.vocabulary, config.eval.tokens).data;
-  const DataComparison comparison = compare_validation(origin.data, now);
-  if (!comparison.known || (comparison.same_shards && comparison.same_bytes)) return;
+  if (origin.data.validation.sha256.empty() || validation_difference(origin.data, now).empty()) return;
   changes.push_back({"contents of data.validation", toml_quoted(short_digest(origin.data.validation.sha256)),
                      toml_quoted(short_digest(now.validation.sha256))});
 }

@@ -96,12 +96,10 @@ TEST_F(Identity, TheRunAndAllThatItLeavesSayWhatTheyAreOf) {
   EXPECT_EQ(find_checkpoint(trained().directory).manifest.identity, said);
   EXPECT_EQ(SafetensorsFile(weights()).metadata().at(tensors_sha256_key), result.at("weights_sha256"));
 
-  EXPECT_TRUE(compare_validation(said, eval({}).data).same());
-  const DataComparison packed = compare_validation(said, eval({"eval.sequence_length=32"}).data);
-  EXPECT_TRUE(packed.same_shards);
-  EXPECT_FALSE(packed.same());
-  EXPECT_FALSE(
-      compare_validation(said, eval({"data.validation=" + (data() / "*_train_*.bin").string()}).data).same());
+  EXPECT_EQ(validation_difference(said, eval({}).data), "");
+  EXPECT_TRUE(validation_difference(said, eval({"eval.sequence_length=32"}).data).starts_with("rows of"));
+  const std::string other = "data.validation=" + (data() / "*_train_*.bin").string();
+  EXPECT_TRUE(validation_difference(said, eval({other}).data).starts_with("validation shards"));
 
   const fs::path artifact = tiny().folder() / "says.mulligan";
   EXPECT_EQ(quantize(artifact, {}).artifact.data, without_shards(said));
