@@ -65,15 +65,9 @@ void Prefetcher::restore(const LoaderPosition& position) {
 
 void Prefetcher::restart(const LoaderPosition& position, std::int64_t spans) {
   thread_ = std::jthread();  // ends the old one
-  try {
-    loader_->restore(position);
-    loader_->set_group_spans(spans);
-    position_ = position;
-  } catch (...) {
-    loader_->restore(position_);
-    start();
-    throw;
-  }
+  loader_->restore(position);
+  loader_->set_group_spans(spans);
+  position_ = position;
   start();
 }
 
