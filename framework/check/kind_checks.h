@@ -153,13 +153,20 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
                    CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
-// Allocations of `body`, a call of the plugin's function `where`, as a problem, or empty.
+// Allocations of all threads during `body`, a call of the plugin's function `where`, as a problem, or empty. Only those count for
+// which `counts` holds. Empty also if this program cannot count them.
 template <typename Body>
 std::string allocation_problem(const char* where, Body&& body, bool (*counts)() = nullptr) {
-  const std::optional<std::int64_t> allocations = allocations_of(body, counts);
-  if (!allocations || *allocations == 0) return {};
+  AllocationCount& count = allocation_count();
+  if (!count.linked) return {};
+  count.counts = counts;
+  count.allocations = 0;
+  count.counting = true;
+  body();
+  count.counting = false;
+  if (count.allocations == 0) return {};
   return fmt::format("{} allocates memory {} times; take it in create() or as workspace", where,
-                     *allocations);
+                     count.allocations.load());
 }
 
 // The same for a `body` that runs kernels: counts those of the plugin, not the backend's own.

@@ -17,6 +17,8 @@ void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 namespace {
 
+[[maybe_unused]] const bool linked = mulligan::allocation_count().linked = true;
+
 void count() {
   mulligan::AllocationCount& counter = mulligan::allocation_count();
   if (!counter.counting.load(std::memory_order_relaxed)) return;
