@@ -201,12 +201,6 @@ void Loader::deal_group() {
   }
 }
 
-std::vector<FileStamp> Loader::stamps() const {
-  std::vector<FileStamp> stamps;
-  for (const Source& source : sources_) stamps.push_back(source.shard.file().stamp());
-  return stamps;
-}
-
 void Loader::next(Batch& batch) {
   if (row_in_group_ == 0) deal_group();
   const std::int64_t rows = options_.group_spans / options_.world_size;

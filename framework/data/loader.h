@@ -86,8 +86,6 @@ class Loader {
   void next(Batch& batch);
 
   const LoaderOptions& options() const { return options_; }
-  // Of each shard, as it was when it was opened. May be called while another thread reads.
-  std::vector<FileStamp> stamps() const;
   // Before the present group as long as rows of it are left.
   LoaderPosition position() const { return position_; }
   // Groups of `spans` from the position on; rows left of the present group are read again. Throws

@@ -31,7 +31,7 @@ class Shard {
   std::int64_t token_count() const { return token_count_; }
 
   // Fills `out` with the tokens from `first` on. Precondition: they lie in the shard. Throws data_error when
-  // the file has become shorter, the disk refuses, or its bytes are others than check_shards() has read.
+  // the file has become shorter or the disk refuses.
   void read(std::int64_t first, std::span<std::uint16_t> out) const;
   std::vector<std::uint16_t> read_all() const;
 

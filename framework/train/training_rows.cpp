@@ -28,9 +28,8 @@ void TrainingRows::read_as(const Phase& phase) {
 
 void TrainingRows::require_unwritten() const {
   if (config_.ledger.rules != LedgerRules::strict || !stream_) return;
-  const std::vector<FileStamp> opened = stream_->loader().stamps();
   for (std::size_t i = 0; i < data_.shards.size(); ++i) {
-    if (opened[i] == data_.stamps[i] && InputFile(data_.shards[i]).stamp() == data_.stamps[i]) continue;
+    if (InputFile(data_.shards[i]).stamp() == data_.stamps[i]) continue;
     throw run_error(
         "the training shard '{}' was changed while the run was reading it, so it is unknown what the run "
         "was trained on; under ledger.rules = \"strict\" the run is refused as a record.",
