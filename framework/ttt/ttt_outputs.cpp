@@ -28,8 +28,8 @@ double gain(const Comparison& compared) {
   return score(compared.without) - score(compared.with);
 }
 
-}  // namespace
-
+// "batch 3 of 20 (64 documents of up to 812 tokens): running val_bpb 1.0712, gain 0.0098, |A| 12.1
+// drift 1.4, |B| 0.3".
 std::string batch_text(const TttBatchReport& batch, std::size_t batches) {
   std::string text = fmt::format("batch {} of {} ({} documents of up to {} tokens): running {} {:.5f}",
                                  batch.queue + 1, batches, batch.documents, batch.longest_tokens,
@@ -50,6 +50,8 @@ std::string phase_text(const TttPhaseReport& phase) {
   }
   return text + fmt::format(", {:.1f} s", phase.seconds);
 }
+
+}  // namespace
 
 std::string TttChecks::text() const {
   if (mode == TttCheck::off) return "no chunk was checked (ttt.check = \"off\")";

@@ -33,12 +33,6 @@ struct TttResult {
   nlohmann::ordered_json made;  // PlanCacheCounts of all ranks, the clock being that of scoring and training
 };
 
-// "batch 3 of 20 (64 documents of up to 812 tokens): running val_bpb 1.0712, gain 0.0098, |A| 12.1
-// drift 1.4, |B| 0.3".
-std::string batch_text(const TttBatchReport& batch, std::size_t batches);
-// One line per phase: tokens, steps, loss from first to last, seconds.
-std::string phase_text(const TttPhaseReport& phase);
-
 // Throws config_error unless an audit log may be written at `path`: its name is a plain one that no file of a
 // run has, and what lies there, if anything, is an earlier audit log.
 void require_audit_file(const std::filesystem::path& path);

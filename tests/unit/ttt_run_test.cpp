@@ -167,8 +167,6 @@ TEST(TttScorer, ReportsEveryBatchPhaseAndLength) {
   std::uint64_t binned = 0;
   for (const TttLengthBin& bin : report.bins) binned += bin.score.tokens;
   EXPECT_EQ(binned, report.sums.tokens);
-  EXPECT_TRUE(contains(batch_text(report.batches[0], 4), "batch 1 of 4 (1 documents of up to 31 tokens)"));
-  EXPECT_TRUE(contains(phase_text(report.phases[0]), "4 documents"));
 }
 
 // With warm start A is carried over; without it every batch starts from new draws of the same size.
