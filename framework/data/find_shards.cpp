@@ -6,7 +6,7 @@
 #include "framework/core/error.h"
 #include "framework/data/manifest.h"
 #include "framework/data/shard.h"
-#include "framework/data/side_table.h"
+#include "framework/data/side_bytes.h"
 
 namespace mulligan {
 namespace {

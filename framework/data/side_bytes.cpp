@@ -3,10 +3,30 @@
 #include <numeric>
 
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/sha256.h"
 #include "framework/data/shard.h"
 
 namespace mulligan {
+namespace {
+
+constexpr std::string_view kShardMark = "_val_", kTableMark = "_val_bytes_";
+
+}  // namespace
+
+bool names_side_table(const std::filesystem::path& file) {
+  return file.filename().string().find(kTableMark) != std::string::npos;
+}
+
+std::filesystem::path side_table_next_to(const std::filesystem::path& shard) {
+  std::string name = shard.filename().string();
+  const std::size_t mark = name.rfind(kShardMark);
+  if (mark == std::string::npos) return {};
+  name.replace(mark, kShardMark.size(), kTableMark);
+  std::error_code failed;
+  const std::filesystem::path table = folder_of(shard) / name;
+  return std::filesystem::exists(table, failed) ? table : std::filesystem::path();
+}
 
 SideTable SideTable::load(const std::vector<std::filesystem::path>& tables,
                           const std::vector<std::filesystem::path>& shards) {

@@ -12,6 +12,11 @@
 
 namespace mulligan {
 
+// Whether a file's name is that of a byte side table, which no pattern for token shards means.
+bool names_side_table(const std::filesystem::path& file);
+// By the published names: fineweb_val_bytes_000000.bin next to fineweb_val_000000.bin; "": there is none.
+std::filesystem::path side_table_next_to(const std::filesystem::path& shard);
+
 class SideTable : public ByteCounter {
  public:
   // One count for each token of the stream.

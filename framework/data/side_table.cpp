@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kShardMark = "_val_", kTableMark = "_val_bytes_";
-
 // The table that the manifest next to a shard lists; empty: none.
 fs::path listed_table(const fs::path& shard, const Manifest& manifest) {
   const ShardRecord* record = manifest.validation.find(shard);
@@ -29,23 +27,12 @@ fs::path listed_table(const fs::path& shard, const Manifest& manifest) {
   return table;
 }
 
-// By the published names: fineweb_val_bytes_000000.bin next to fineweb_val_000000.bin.
-fs::path table_next_to(const fs::path& shard) {
-  std::string name = shard.filename().string();
-  const std::size_t mark = name.rfind(kShardMark);
-  if (mark == std::string::npos) return {};
-  name.replace(mark, kShardMark.size(), kTableMark);
-  std::error_code failed;
-  const fs::path table = folder_of(shard) / name;
-  return fs::exists(table, failed) ? table : fs::path();
-}
-
 std::vector<fs::path> tables_of_shards(const std::vector<fs::path>& shards) {
   NearManifests manifests;
   std::vector<fs::path> tables, without;
   for (const fs::path& shard : shards) {
     const Manifest* manifest = manifests.next_to(shard);
-    const fs::path table = manifest ? listed_table(shard, *manifest) : table_next_to(shard);
+    const fs::path table = manifest ? listed_table(shard, *manifest) : side_table_next_to(shard);
     (table.empty() ? without : tables).push_back(table.empty() ? shard : table);
   }
   if (!tables.empty() && !without.empty()) {
@@ -58,10 +45,6 @@ std::vector<fs::path> tables_of_shards(const std::vector<fs::path>& shards) {
 }
 
 }  // namespace
-
-bool names_side_table(const fs::path& file) {
-  return file.filename().string().find(kTableMark) != std::string::npos;
-}
 
 std::vector<fs::path> find_side_tables(const std::string& pattern, const std::vector<fs::path>& shards) {
   if (pattern.empty()) return tables_of_shards(shards);

@@ -19,9 +19,6 @@
 
 namespace mulligan {
 
-// Whether a file's name is that of a byte side table, which no pattern for token shards means.
-bool names_side_table(const std::filesystem::path& file);
-
 // The side tables of validation shards: those that `pattern` (data.validation_bytes) names, else the ones
 // that the shards' manifests list or that lie next to them under the published names; empty where no shard has
 // one. Throws data_error where their number is not that of the shards.

@@ -22,15 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// fineweb_val_bytes_000000.bin next to fineweb_val_000000.bin; "": there is none.
-fs::path table_of(const fs::path& shard) {
-  std::string name = shard.filename().string();
-  const std::size_t mark = name.rfind("_val_");
-  if (mark == name.npos) return {};
-  const fs::path table = shard.parent_path() / name.replace(mark, 5, "_val_bytes_");
-  return fs::exists(table) ? table : fs::path();
-}
-
 // The artifact's weights on a backend.
 struct Model {
   Model(const Artifact& artifact, const EvaluationSettings& settings,
@@ -77,7 +68,7 @@ ScoredText::ScoredText(const Artifact& artifact, const EvaluationSettings& setti
   tokens = read_tokens(shards);
   std::vector<fs::path> tables;
   for (const fs::path& shard : shards) {
-    if (const fs::path table = table_of(shard); !table.empty()) tables.push_back(table);
+    if (const fs::path table = side_table_next_to(shard); !table.empty()) tables.push_back(table);
   }
   bytes = std::make_unique<ByteTable>(
       ByteTable::from_tokenizer(pieces, static_cast<int>(settings.model.vocabulary)));
