@@ -229,8 +229,10 @@ class Cell {
   std::string seed_;
 };
 
-nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result) {
-  using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
+
+// "rows" of sweep.json.
+Json rows_json(const Sweep& sweep, const SweepResult& result) {
   Json rows = Json::array();
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     Json cells = Json::array();
@@ -250,10 +252,7 @@ nlohmann::ordered_json sweep_json(const Sweep& sweep, const SweepResult& result)
                     {"ranks", sweep.rows[row].ranks},
                     {"seeds", cells}});
   }
-  return {{"config", sweep.config},
-          {"baseline", sweep.baseline},
-          {"rows", rows},
-          {"statistics", stats::study_json(sweep_study(sweep, result))}};
+  return rows;
 }
 
 }  // namespace
@@ -304,22 +303,8 @@ Sweep read_sweep(const std::string& path) {
 }
 
 stats::Study sweep_study(const Sweep& sweep, const SweepResult& result) {
-  stats::Observations all{sweep.metric, {"row"}, {}};
-  for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
-    for (std::size_t seed = 0; seed < sweep.seeds.size(); ++seed) {
-      const SweepCell& cell = result.cells[row][seed];
-      const std::string number = fmt::format("{:.0f}", sweep.seeds[seed]);
-      all.values.push_back({fmt::format("{} seed {}", sweep.rows[row].name, number),
-                            {sweep.rows[row].name},
-                            number,
-                            cell.final_value(sweep.metric),
-                            fmt::format("{} validation tokens", cell.final_score().tokens)});
-    }
-  }
-  stats::StudyOptions options;
-  options.baseline = sweep.baseline;
-  options.margin = sweep.margin;
-  return stats::make_study(all, options);
+  return stats::make_study(observations_of(rows_json(sweep, result), sweep.metric),
+                           {sweep.baseline, sweep.margin});
 }
 
 namespace {
@@ -358,7 +343,11 @@ SweepResult run_sweep(const Sweep& sweep, const std::vector<std::string>& overri
     for (std::size_t row = 0; row < sweep.rows.size(); ++row)
       result.cells[row].push_back(cell_of(row, seed).run(log));
   }
-  write_file_atomically(fs::path(sweep.directory) / "sweep.json", sweep_json(sweep, result).dump(1) + "\n");
+  const Json json = {{"config", sweep.config},
+                     {"baseline", sweep.baseline},
+                     {"rows", rows_json(sweep, result)},
+                     {"statistics", stats::study_json(sweep_study(sweep, result))}};
+  write_file_atomically(fs::path(sweep.directory) / "sweep.json", json.dump(1) + "\n");
   return result;
 }
 

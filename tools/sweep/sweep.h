@@ -144,13 +144,16 @@ std::string short_runs_text(std::int64_t steps, std::int64_t target);
 // Whether `folder` is a sweep's: it holds sweep.json.
 bool is_sweep_folder(const std::filesystem::path& folder);
 
+// Of each row and seed in "rows" of sweep.json the final score: with test-time training where there is one. Throws data_error
+// for a score without `metric`.
+stats::Observations observations_of(const nlohmann::ordered_json& rows, const std::string& metric);
+
 struct SweepObservations {
   stats::Observations all;  // with the factor "row"
   std::string baseline;     // a row
 };
 
-// Of each row and seed the final score: with test-time training where there is one. `metric`: val_bpb,
-// val_loss_nats, or "" for the sweep's own. Throws config_error for another metric and data_error where
+// `metric`: val_bpb, val_loss_nats, or "" for the sweep's own. Throws config_error for another metric and data_error where
 // sweep.json is not as this program writes it or has no such score.
 SweepObservations observe_sweep(const std::filesystem::path& folder, const std::string& metric);
 

@@ -36,6 +36,14 @@ stats::Observation observation(const Json& row, const Json& seed, const std::str
 
 }  // namespace
 
+stats::Observations observations_of(const Json& rows, const std::string& metric) {
+  stats::Observations all{metric, {"row"}, {}};
+  for (const Json& row : rows) {
+    for (const Json& seed : row.at("seeds")) all.values.push_back(observation(row, seed, metric));
+  }
+  return all;
+}
+
 bool is_sweep_folder(const fs::path& folder) {
   std::error_code failed;
   return fs::is_regular_file(sweep_file(folder), failed);
@@ -50,15 +58,9 @@ SweepObservations observe_sweep(const fs::path& folder, const std::string& metri
   return read_json_object<Json>(
       sweep_file(folder),
       [&](const Json& json) {
-        SweepObservations found;
-        found.all.metric = metric.empty() ? json.at("statistics").at("metric").get<std::string>() : metric;
-        found.all.factors = {"row"};
-        found.baseline = json.at("baseline");
-        for (const Json& row : json.at("rows")) {
-          for (const Json& seed : row.at("seeds"))
-            found.all.values.push_back(observation(row, seed, found.all.metric));
-        }
-        return found;
+        const std::string own = json.at("statistics").at("metric");
+        return SweepObservations{observations_of(json.at("rows"), metric.empty() ? own : metric),
+                                 json.at("baseline")};
       },
       "run the sweep again");
 }
