@@ -26,11 +26,6 @@ std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::s
   return codes;
 }
 
-bool clean_padding(std::span<const std::byte> packed, std::size_t count, int bits) {
-  const std::size_t used = count % 8 * static_cast<std::size_t>(bits) % 8;  // bits of the last byte
-  return used == 0 || packed.empty() || std::to_integer<unsigned>(packed.back()) >> used == 0;
-}
-
 namespace {
 
 // With more steps between 0 and the values than this, x / step would keep too few bits after its point.

@@ -18,9 +18,6 @@ std::vector<std::byte> pack_codes(std::span<const std::uint8_t> codes, int bits)
 // The `count` codes of `packed`, which must have packed_bytes(count, bits) bytes (std::runtime_error).
 std::vector<std::uint8_t> unpack_codes(std::span<const std::byte> packed, std::size_t count, int bits);
 
-// Whether the bits after the last code are zero, as after pack_codes.
-bool clean_padding(std::span<const std::byte> packed, std::size_t count, int bits);
-
 // Asymmetric quantisation of one tensor (TVQ, arXiv 2503.06921):
 //   step = (max - min) / (2^bits - 1),  zero = round(-min / step),
 //   code = clip(round(x / step) + zero, 0, 2^bits - 1),  x^ = step (code - zero),  |x - x^| <= step / 2.

@@ -127,7 +127,6 @@ class Reader {
       const std::size_t count = parameters[i].elements();
       require(codes != nullptr && codes->type == MLG_U8 && codes->bytes.size() == packed_bytes(count, bits),
               fmt::format("'{}' is missing or of another length", name));
-      require(clean_padding(codes->bytes, count, bits), fmt::format("'{}' does not end in zeros", name));
       const Grid grid{numbers[2 * i], numbers[2 * i + 1]};
       require(sound(grid), fmt::format("the grid of '{}' is not one of finite whole steps", name));
       result.push_back({grid, {codes->bytes.begin(), codes->bytes.end()}});

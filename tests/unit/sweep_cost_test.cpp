@@ -134,22 +134,11 @@ LadderRung rung_of(double factor, const std::vector<double>& gains) {
   return rung;
 }
 
-std::string table_of(const std::vector<double>& first, const std::vector<double>& second,
-                     const std::vector<double>& third) {
-  return ladder_table({rung_of(1, first), rung_of(2, second), rung_of(4, third)});
-}
-
-TEST(SweepLadder, TrendsAreTold) {
-  const std::string table = table_of({0.10, 0.11, 0.09}, {0.20, 0.21, 0.19}, {0.30, 0.312, 0.288});
+TEST(SweepLadder, GainsByLengthAndByDoublingAreTold) {
+  const std::string table = ladder_table({rung_of(1, {0.10, 0.11, 0.09}), rung_of(2, {0.20, 0.21, 0.19}),
+                                          rung_of(4, {0.30, 0.312, 0.288})});
   EXPECT_TRUE(contains(table, "| other", "400 steps", "+0.20000 +- 0.01000"));
   EXPECT_TRUE(contains(table, "+0.10000"));  // a doubling
-  EXPECT_TRUE(contains(table, "leads by more"));
-  EXPECT_TRUE(
-      contains(table_of({0.10, 0.11, 0.09}, {0.05, 0.06, 0.04}, {-0.02, -0.01, -0.03}), "changes sides"));
-  EXPECT_TRUE(
-      contains(table_of({0.10, 0.11, 0.09}, {0.06, 0.07, 0.05}, {0.02, 0.03, 0.01}), "leads by less"));
-  EXPECT_TRUE(
-      contains(table_of({0.1, -0.1, 0.0}, {0.0, 0.1, -0.1}, {-0.1, 0.0, 0.1}), "no trend beyond chance"));
 }
 
 TEST(SweepLadder, FarBelowTheTargetIsSaid) {

@@ -157,15 +157,6 @@ void declare_side(CLI::App& command, ArenaSideArguments& side, const std::string
 
 }  // namespace
 
-void decide_arena(const std::vector<std::string>& runs, const std::vector<std::string>& old_runs,
-                  const std::string& json) {
-  ArenaArguments arguments;
-  arguments.ours.runs = runs;
-  arguments.old.runs = old_runs;
-  arguments.json = json;
-  judge(arguments);
-}
-
 void add_stats_arena_command(CLI::App& stats_command) {
   CLI::App* command = stats_command.add_subcommand(
       "arena",

@@ -5,6 +5,7 @@
 #include <boost/math/statistics/linear_regression.hpp>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 
 #include "framework/core/error.h"
 #include "framework/core/statistic.h"
@@ -22,13 +23,6 @@ std::vector<double> gains(const LadderRung& rung, std::size_t row) {
   for (std::size_t seed = 0; seed < base.size(); ++seed)
     by_seed.push_back(base[seed].final_value(metric) - rung.result.cells[row][seed].final_value(metric));
   return by_seed;
-}
-
-std::string trend_words(const stats::Interval& doubling, double first, double last) {
-  if (doubling.low <= 0 && doubling.high >= 0) return "no trend beyond chance";
-  if ((first > 0) != (last > 0)) return "changes sides";
-  if (doubling.low > 0) return last > 0 ? "leads by more" : "falls back by less";
-  return last > 0 ? "leads by less" : "falls back by more";
 }
 
 }  // namespace
@@ -69,18 +63,16 @@ std::string ladder_table(const std::vector<LadderRung>& rungs) {
     head.push_back(fmt::format("{} steps", rung.steps));
     doublings.push_back(std::log2(rung.factor));
   }
-  head.insert(head.end(), {"per doubling", "95 %", "trend"});
+  head.insert(head.end(), {"per doubling", "95 %"});
   stats::Table table{head};
   for (std::size_t row = 0; row < sweep.rows.size(); ++row) {
     if (row == sweep.baseline_row()) continue;
     std::vector<std::string> cells = {sweep.rows[row].name};
     std::vector<std::vector<double>> by_seed(sweep.seeds.size());
-    std::vector<double> means;
     for (const LadderRung& rung : rungs) {
       const std::vector<double> found = gains(rung, row);
       for (std::size_t seed = 0; seed < found.size(); ++seed) by_seed[seed].push_back(found[seed]);
       const Statistic gain = statistic_of(found);
-      means.push_back(gain.mean);
       cells.push_back(gain.deviation ? fmt::format("{:+.5f} +- {:.5f}", gain.mean, *gain.deviation)
                                      : fmt::format("{:+.5f}", gain.mean));
     }
@@ -88,13 +80,8 @@ std::string ladder_table(const std::vector<LadderRung>& rungs) {
     for (const std::vector<double>& seed : by_seed)
       slopes.push_back(boost::math::statistics::simple_ordinary_least_squares(doublings, seed).second);
     cells.push_back(fmt::format("{:+.5f}", statistic_of(slopes).mean));
-    if (slopes.size() < 2) {
-      cells.insert(cells.end(), {"", "one seed says none"});
-    } else {
-      const stats::Interval interval = stats::t_interval(slopes);
-      cells.push_back(fmt::format("{:+.5f} to {:+.5f}", interval.low, interval.high));
-      cells.push_back(trend_words(interval, means.front(), means.back()));
-    }
+    const auto interval = slopes.size() < 2 ? std::nullopt : std::optional(stats::t_interval(slopes));
+    cells.push_back(interval ? fmt::format("{:+.5f} to {:+.5f}", interval->low, interval->high) : "-");
     table.add(std::move(cells));
   }
   return table.text();
