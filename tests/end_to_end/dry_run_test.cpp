@@ -7,6 +7,10 @@
 #include <map>
 #include <random>
 
+#include "framework/run/device_plan.h"
+#include "framework/run/loaded_model.h"
+#include "framework/run/run_plugins.h"
+#include "framework/ttt/ttt_inputs.h"
 #include "tests/support/plugins.h"
 
 namespace mulligan::end_to_end::dry_run_test {
@@ -91,17 +95,20 @@ std::vector<std::uint16_t> web_documents(int count) {
 // Test-time training of the record's configuration has thousands of matmul shapes. A measurement takes some 20 ms
 // of a GPU and of the evaluation's 600 s.
 TEST(DryRun, TheRecordsTestTimeTrainingMeasuresFewMatmuls) {
-  LoadedConfig web = record(), longest = record();
-  const std::optional<std::int64_t> measurements =
-      ttt_matmul_measurements(web, test_plugin_host(), web_documents(1200));
-  ASSERT_TRUE(measurements.has_value());
-  RecordProperty("measurements", static_cast<int>(*measurements));
-  EXPECT_GT(*measurements, 20);
-  EXPECT_LE(*measurements, 200);
-  // The longest documents alone, as a dry run plans without data.
-  const std::optional<std::int64_t> of_longest = ttt_matmul_measurements(longest, test_plugin_host());
-  ASSERT_TRUE(of_longest.has_value());
-  EXPECT_LE(*of_longest, *measurements);
+  LoadedConfig loaded = record();
+  plan_on_cuda(loaded);
+  resolve_run_plugins(loaded, test_plugin_host());
+  const RunConfig& config = loaded.config;
+  RunPlugins plugins = make_run_plugins(loaded, test_plugin_host());
+  const TttPlugins rule(loaded, test_plugin_host(), plugins);
+  LoadedModel model(*plugins.backend, config, base_masters(*config.ttt));
+  const BaseModel base = base_model(model, config);
+  const TttSetup setup = rule.setup(config);
+  const std::vector<std::uint16_t> tokens = web_documents(1200);
+  const TttScorer run(base, setup, {tokens, 1, nullptr, {}});
+  const std::int64_t measurements = matmul_measurements(*plugins.backend, run.programs());
+  EXPECT_GT(measurements, 20);
+  EXPECT_LE(measurements, 200);
 }
 
 TEST(DryRun, ShardedParametersShareTheirStateOverTheRanks) {

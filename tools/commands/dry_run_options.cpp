@@ -103,12 +103,6 @@ void print_plan(const DryRunArguments& arguments, const RunOptions& run) {
         "ttt.context_tokens or the adapters' rank.",
         static_cast<double>(memory.bytes) / 1e9, options.card.description, options.card.memory_bytes / 1e9);
   }
-  if (const auto measurements = ttt_matmul_measurements(loaded, host)) {
-    fmt::print(
-        "on a GPU its matmuls take their algorithms from {} measurements, which the ranks of a machine "
-        "share\n",
-        *measurements);
-  }
 }
 
 }  // namespace

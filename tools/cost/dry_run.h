@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,11 +58,5 @@ TttMemory plan_ttt_memory(LoadedConfig& loaded, PluginHost& host);
 
 // As a table for people; ends with a newline.
 std::string format_ttt_memory(const TttMemory& memory);
-
-// How many measurements of matmul algorithms the scoring takes on a GPU, where all ranks of a machine share
-// them: of these tokens (documents begin with token 1), or without any of the documents that plan_ttt_memory() plans for.
-// Planned on the cuda backend: changes and resolves [backend] in `loaded`. Absent where that backend is not installed or refuses.
-std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
-                                                    std::vector<std::uint16_t> tokens = {});
 
 }  // namespace mulligan

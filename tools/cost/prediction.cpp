@@ -1,7 +1,6 @@
 #include "tools/cost/prediction.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "framework/core/printable.h"
 #include "tools/cost/cost_text.h"
@@ -18,14 +17,12 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
   predicted.layers = executed_layers(config, config.phases[phase]);
 
   std::vector<CostRow> rows, categories;
-  std::set<std::uint32_t> measurements;
   for (const StepEvent& event : rehearsal.step(phase)) {
     CostRow one = event_cost(rehearsal, event, rehearsal.segment_tokens(phase), options.card);
     predicted.memsets += event.kind == Kind::zero;
     predicted.copies += event.kind == Kind::copy;
     predicted.uploads += event.kind == Kind::upload;
     if (event.kind == Kind::call) {
-      measurements.insert(rehearsal.work(event).measurement);
       ++predicted.calls;
       const Graph& graph = event.program->graph();
       if (options.profile.by_shape) one.shapes = shape_text(graph, graph.calls()[event.call]);
@@ -35,8 +32,6 @@ PredictedPhase predict_phase(StepRehearsal& rehearsal, std::size_t phase, const 
     categories.push_back(of_category += one);
     rows.push_back(std::move(one));
   }
-  measurements.erase(0);
-  predicted.measurements = static_cast<std::int64_t>(measurements.size());
   predicted.rows = summed(rows);
   predicted.categories = summed(categories);
   return predicted;
@@ -77,7 +72,6 @@ void add_phase(TextLines& text, const PredictedPhase& phase, int ranks, std::int
       "written",
       grouped(phase.calls), grouped(total.launches), phase.memsets, phase.copies, phase.uploads,
       total.flops / 1e12, total.bytes_read / 1e9, total.bytes_written / 1e9);
-  text.line("{} measurements of matmul algorithms before the first step", phase.measurements);
 }
 
 Json figures(const CostRow& row) {
@@ -106,7 +100,6 @@ Json phase_json(const PredictedPhase& phase) {
           {"memsets", phase.memsets},
           {"copies", phase.copies},
           {"uploads", phase.uploads},
-          {"measurements", phase.measurements},
           {"flops", phase.total.flops},
           {"bytes_read", phase.total.bytes_read},
           {"bytes_written", phase.total.bytes_written},

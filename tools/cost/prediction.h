@@ -52,7 +52,6 @@ struct PredictedPhase {
   CostRow total;           // of all rows, one after the other and without communication
   std::int64_t calls = 0;  // of kernels
   std::int64_t memsets = 0, copies = 0, uploads = 0;
-  std::int64_t measurements = 0;  // of matmul algorithms, once, before the first step
 };
 
 // Makes a step of each phase where nothing is computed (StepRehearsal) and adds up predict_call(). Each

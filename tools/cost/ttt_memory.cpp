@@ -90,25 +90,4 @@ std::string format_ttt_memory(const TttMemory& memory) {
   return text.take();
 }
 
-std::optional<std::int64_t> ttt_matmul_measurements(LoadedConfig& loaded, PluginHost& host,
-                                                    std::vector<std::uint16_t> tokens) {
-  const Documents documents =
-      tokens.empty() ? documents_of(loaded.config) : Documents{std::move(tokens), 1, false, {}};
-  if (documents.made_up) loaded.config.ttt->config.document_fraction = 1;
-  try {
-    plan_on_cuda(loaded);
-    resolve_run_plugins(loaded, host);
-    const RunConfig& config = loaded.config;
-    RunPlugins plugins = make_run_plugins(loaded, host);
-    const TttPlugins rule(loaded, host, plugins);
-    LoadedModel model(*plugins.backend, config, base_masters(*config.ttt));
-    const BaseModel base = base_model(model, config);
-    const TttSetup setup = rule.setup(config);
-    const TttScorer run(base, setup, {documents.tokens, documents.bos_id, nullptr, {}});
-    return matmul_measurements(*plugins.backend, run.programs());
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 }  // namespace mulligan
