@@ -156,13 +156,7 @@ class Record {
     options_.ship_artifacts = arguments_.ship_artifacts;
     options_.out = folder_path(arguments_.out);
     const Submission made = record::make_submission(options_);
-    fmt::print("\n");
-    for (const record::SeedResult& result : made.results) {
-      fmt::print("seed {:<10} val_bpb {:.8f}   {} bytes, training {:.2f} s, evaluation {:.2f} s\n",
-                 *result.seed, *result.val_bpb, *result.artifact_bytes, *result.train_seconds,
-                 *result.eval_seconds);
-    }
-    fmt::print("mean            val_bpb {:.8f}\n", *made.val_bpb);
+    fmt::print("\n{}", readme_figures(made));
     if (made.comparison)
       fmt::print("against {}: {}\n", made.comparison->name, made.comparison->result.decision);
     fmt::print("submission      '{}'\n", options_.out.string());
