@@ -93,7 +93,6 @@ std::string ensemble_json(const EnsembleScore& score, const std::string& weights
                      {"ambiguity_nats", score.ambiguity_nats},
                      {"disagreement", score.disagreement},
                      {"changed_weights", stored.changed_weights},
-                     {"kept_weights", stored.kept_weights},
                      {"member_bytes", stored.member},
                      {"kept_bytes", stored.kept},
                      {"all_bytes", stored.all(score.members)},

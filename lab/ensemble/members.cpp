@@ -35,7 +35,6 @@ MemberBytes member_bytes(const Ensemble& plugin, const std::vector<ParameterLayo
   for (const ParameterLayout& layout : layouts) {
     const TensorType& type = layout.spec.type;
     if (!changes(layout.spec, model)) {
-      bytes.kept_weights += type.elements();
       bytes.kept += static_cast<std::uint64_t>(type.elements()) * sizeof(float);
       continue;
     }

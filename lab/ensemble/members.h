@@ -17,7 +17,6 @@ namespace mulligan::ensemble {
 // The size of the members of an ensemble, if they were stored.
 struct MemberBytes {
   std::int64_t changed_weights = 0;  // elements that differ between members
-  std::int64_t kept_weights = 0;     // all others: embedding, norms, gains
   std::uint64_t member = 0;          // bytes of one member's changed weights, by the plugin
   std::uint64_t kept = 0;            // bytes of the others, once for all members, f32
   std::uint64_t all(std::int64_t members) const {

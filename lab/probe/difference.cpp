@@ -37,24 +37,15 @@ LogitDifference compare_logits(std::span<const float> reference, std::span<const
   return result;
 }
 
-std::optional<std::int64_t> divergence_index(std::span<const std::int32_t> reference,
-                                             std::span<const std::int32_t> other) {
-  const auto [here, there] = std::ranges::mismatch(reference, other);
-  if (here == reference.end() && there == other.end()) return {};
-  return here - reference.begin();
-}
-
 Divergence compare_texts(const std::vector<std::vector<std::int32_t>>& reference,
                          const std::vector<std::vector<std::int32_t>>& other) {
   if (reference.size() != other.size()) throw std::logic_error("compare_texts: as many texts on both sides");
   Divergence result;
   for (std::size_t i = 0; i < reference.size(); ++i) {
-    const std::optional<std::int64_t> at = divergence_index(reference[i], other[i]);
+    const auto [here, there] = std::ranges::mismatch(reference[i], other[i]);
     ++result.texts;
-    result.mean_index += static_cast<double>(at.value_or(static_cast<std::int64_t>(reference[i].size())));
-    if (!at) continue;
-    ++result.diverged;
-    result.earliest = std::min(result.earliest.value_or(*at), *at);
+    result.mean_index += static_cast<double>(here - reference[i].begin());
+    if (here != reference[i].end() || there != other[i].end()) ++result.diverged;
   }
   if (result.texts > 0) result.mean_index /= static_cast<double>(result.texts);
   return result;

@@ -34,7 +34,6 @@ struct BatchMeasurement {
   std::int64_t batch = 0;
   std::vector<float> logits;                         // [sequences, length, vocabulary]
   std::vector<std::vector<std::int32_t>> continued;  // [sequences][tokens], each the most probable token
-  double seconds = 0;                                // of both, without making programs
 };
 
 struct Measurement {
@@ -68,15 +67,11 @@ struct LogitDifference {
 LogitDifference compare_logits(std::span<const float> reference, std::span<const float> other,
                                std::int64_t vocabulary);
 
-// The first place where two continuations of equal length differ; absent if they do not.
-std::optional<std::int64_t> divergence_index(std::span<const std::int32_t> reference,
-                                             std::span<const std::int32_t> other);
-
-// Of several texts.
+// Of several texts, each with a continuation of equal length.
 struct Divergence {
   std::int64_t texts = 0, diverged = 0;
-  std::optional<std::int64_t> earliest;  // of those that diverged
-  double mean_index = 0;  // a text that did not diverge counts with its length, as the published index does
+  // Of the first place where both differ; a text that did not diverge counts with its length, as the published index does.
+  double mean_index = 0;
 };
 Divergence compare_texts(const std::vector<std::vector<std::int32_t>>& reference,
                          const std::vector<std::vector<std::int32_t>>& other);

@@ -209,10 +209,8 @@ Measurement measure(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& 
     BatchMeasurement& measured = result.batches.emplace_back();
     measured.batch = batch;
     BatchPrograms programs(model.store(), config, model.layouts(), batch, options);
-    const auto start = std::chrono::steady_clock::now();
     measure_logits(programs, sequences, options, measured);
     measure_continuations(programs, sequences, config.model.vocabulary, options, progress, measured);
-    measured.seconds = seconds_since(start);
   }
   if (options.evaluate) measure_score(model, config, validation, result);
   return result;

@@ -55,7 +55,6 @@ ordered_json json_of(const Comparison& comparison) {
           {"rows", comparison.logits.rows},
           {"texts", texts.texts},
           {"texts_diverged", texts.diverged},
-          {"earliest_divergence", texts.earliest ? ordered_json(*texts.earliest) : ordered_json()},
           {"mean_divergence_index", texts.mean_index}};
 }
 
