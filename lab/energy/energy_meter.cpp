@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/core/error.h"
+#include "framework/core/json_fields.h"
 #include "framework/core/json_file.h"
 #include "framework/core/printable.h"
 
@@ -87,23 +88,18 @@ Reading total(const std::vector<RankReading>& ranks) {
   return all;
 }
 
+template <typename Fields>
+void describe(Fields& f, RankReading& rank) {
+  f("counters", rank.reading.counters)("absent", rank.reading.absent)("counts_cpus", rank.counts_cpus);
+  f.maybe("cpu_joules", rank.reading.cpu_joules).maybe("gpu_joules", rank.reading.gpu_joules);
+}
+
 std::string to_text(const RankReading& rank) {
-  const Reading& own = rank.reading;
-  return Json{{"counters", own.counters},
-              {"absent", own.absent},
-              {"cpu_joules", value_or_null<Json>(own.cpu_joules)},
-              {"gpu_joules", value_or_null<Json>(own.gpu_joules)},
-              {"counts_cpus", rank.counts_cpus}}
-      .dump();
+  return fields_to_json(rank).dump();
 }
 
 RankReading rank_reading_of(const std::string& text) {
-  const Json json = Json::parse(text);
-  RankReading rank;
-  rank.counts_cpus = json.at("counts_cpus");
-  rank.reading = {json.at("counters"), json.at("absent"), number_or_null(json.at("cpu_joules")),
-                  number_or_null(json.at("gpu_joules"))};
-  return rank;
+  return fields_from_json<RankReading>(nlohmann::ordered_json::parse(text));
 }
 
 // In the thread that owns the device's context, which says which GPU it is.

@@ -8,13 +8,11 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "framework/artifact/code_size.h"
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/core/json_file.h"
 #include "framework/core/own_file.h"
 #include "framework/core/shell.h"
 #include "framework/core/stop_request.h"
@@ -85,15 +83,9 @@ std::vector<SeedRun> seed_runs(const fs::path& folder, const std::vector<std::in
 }
 
 void require_one_program(const fs::path& folder) {
-  const fs::path state = folder / "record.json";
-  if (!fs::exists(state)) {
-    write_file_atomically(state, nlohmann::json::object({{"source_sha256", built_from()}}).dump(1) + "\n");
-    return;
-  }
-  const auto begun_by = read_json_object<nlohmann::json>(
-      state, [](const auto& json) { return json.at("source_sha256").template get<std::string>(); },
-      "remove the folder, and the record starts anew");
-  if (begun_by != built_from()) {
+  const fs::path state = folder / "program.sha256";
+  if (!fs::exists(state)) return write_file_atomically(state, built_from() + "\n");
+  if (read_file(state, kLargestDescription) != built_from() + "\n") {
     throw config_error(
         "'{}' was begun by a program built from other source; go "
         "on with that one, or remove the folder and start anew.",

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <charconv>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
+#include "framework/core/parse_number.h"
 
 namespace mulligan::report {
 
@@ -97,10 +97,7 @@ std::string RunRecord::setting(std::string_view key) const {
 }
 
 double RunRecord::number(std::string_view key) const {
-  const std::string text = setting(key);
-  double value = 0;
-  std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  return parse_number<double>(setting(key)).value_or(0);
 }
 
 std::optional<double> RunRecord::figure(std::string_view name) const {
