@@ -41,35 +41,7 @@ Json figures_json(const Calibration& c) {
           {"swagger_gap", value_or_null<Json>(c.swagger_gap)}};
 }
 
-std::string figures_row(const std::string& name, const Calibration& c) {
-  return fmt::format(
-      "{:<28} {:>9} {:>9.4f} {:>10.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>8.4f} {:>9.4f} {:>8} {:>8}\n", name,
-      c.count, c.accuracy, c.confidence, c.ece, c.adaptive_ece, c.mce, c.brier, c.loss_nats,
-      figure(c.swagger), figure(c.swagger_gap));
-}
-
 }  // namespace
-
-std::string calibration_text(const std::vector<ItemSet>& sets) {
-  std::string text =
-      fmt::format("{:<28} {:>9} {:>9} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}\n", "", "items",
-                  "accuracy", "confidence", "ECE", "adaptive", "MCE", "Brier", "nats", "swagger", "gap");
-  for (const ItemSet& set : sets) {
-    const Calibration c = calibrate_items(set.items);
-    text += figures_row(set.name, c);
-    for (const auto& [subject, of_subject] : calibrate_subjects(set.items))
-      text += figures_row("  " + (subject.empty() ? std::string("(none)") : subject), of_subject);
-  }
-  for (const ItemSet& set : sets) {
-    text += fmt::format("\n{}: confidence and how often it was right\n", set.name);
-    for (const Bin& bin : calibrate_items(set.items).bins) {
-      if (bin.count == 0) continue;
-      text += fmt::format("({:.3f}, {:.3f}] {:>9} items, confidence {:.4f}, right {:.4f}\n", bin.low,
-                          bin.high, bin.count, bin.confidence, bin.accuracy);
-    }
-  }
-  return text;
-}
 
 std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights) {
   Json all = Json::array();

@@ -47,9 +47,7 @@ std::vector<SetComparison> compare_items(const std::vector<std::vector<ItemSet>>
 std::string comparison_text(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
 std::string comparison_json(const std::vector<SetComparison>& sets, const std::vector<std::string>& names);
 
-// For each set its figures and bins, then its subjects with their counts.
-std::string calibration_text(const std::vector<ItemSet>& sets);
-// `weights`: the weights that answered.
+// For each set its figures and bins, then its subjects. `weights`: the weights that answered.
 std::string calibration_json(const std::vector<ItemSet>& sets, const std::string& weights);
 
 }  // namespace mulligan::calibration

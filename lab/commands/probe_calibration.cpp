@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
@@ -15,6 +16,7 @@
 #include "launch/commands/run_options.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
+#include "tools/report_page/run_sections.h"
 
 namespace mulligan {
 namespace {
@@ -45,9 +47,10 @@ void run(CalibrateArguments arguments) {
       open_for_score(run_directory_of(arguments.path), arguments.path, arguments.run, "probe calibration");
   const std::vector<calibration::ItemSet> sets = calibration::answer(
       opened.source.loaded, opened.host, opened.source.origin, opened.source.load, arguments.answers);
-  fmt::print("{}", printable(calibration::calibration_text(sets), LineBreaks::kept));
   const std::string json =
       calibration::calibration_json(sets, weights_of(arguments.path).filename().string());
+  const auto result = report::ResultValue::of(nlohmann::ordered_json::parse(json));
+  fmt::print("{}", printable(report::calibration_table(result).text(), LineBreaks::kept));
   if (!arguments.items.empty()) write_file_atomically(arguments.items, calibration::items_text(sets));
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json);
   keep_in_run(opened, RunFiles{opened.run}.calibration(), json, arguments.answers);

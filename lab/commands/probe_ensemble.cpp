@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "framework/core/file.h"
 #include "framework/report/run_directory.h"
@@ -12,6 +13,7 @@
 #include "launch/commands/run_options.h"
 #include "launch/commands/trial.h"
 #include "launch/commands/weight_source.h"
+#include "tools/report_page/run_sections.h"
 
 namespace mulligan {
 namespace {
@@ -35,8 +37,9 @@ void run(EnsembleArguments arguments) {
       open_for_score(run_directory_of(arguments.path), arguments.path, arguments.run, "probe ensemble");
   const ensemble::EnsembleScore score = ensemble::score_ensemble(
       opened.source.loaded, opened.host, opened.source.origin, opened.source.load, arguments.score);
-  fmt::print("{}", ensemble::ensemble_text(score));
   const std::string json = ensemble::ensemble_json(score, weights_of(arguments.path).filename().string());
+  const auto result = report::ResultValue::of(nlohmann::ordered_json::parse(json));
+  fmt::print("{}{}", report::ensemble_table(result).text(), ensemble::ensemble_text(score));
   if (!arguments.json.empty()) write_file_atomically(arguments.json, json);
   keep_in_run(opened, RunFiles{opened.run}.ensemble(), json, arguments.score);
 }

@@ -45,8 +45,7 @@ struct EnsembleScore {
 EnsembleScore score_ensemble(LoadedConfig& loaded, PluginHost& host, const WeightOrigin& origin,
                              const WeightLoader& load, const ScoreOptions& options = {});
 
-// Lists the model, the reference, the members' mean with its standard deviation, and the ensemble: nats per token, bits per
-// byte, accuracy, ECE and stored bytes. Then ambiguity, disagreement and memory follow.
+// Ambiguity, disagreement and the ensemble's loss.
 std::string ensemble_text(const EnsembleScore& score);
 
 // `weights`: the source of the members. No member is called val_bpb.

@@ -25,6 +25,11 @@ ResultValue::ResultValue(const fs::path& path) {
   if (exists) json_ = &file_->json;
 }
 
+ResultValue ResultValue::of(Json json) {
+  const auto file = std::make_shared<File>(File{"the result", std::move(json)});
+  return {file, &file->json};
+}
+
 ResultValue::ResultValue(std::shared_ptr<const File> file, const Json* json)
     : file_(std::move(file)), json_(json->is_null() ? nullptr : json) {}
 

@@ -24,6 +24,8 @@ class ResultValue {
   ResultValue() = default;
   // The object in `path`; nothing where there is no such file. Throws data_error where the file is no JSON object.
   explicit ResultValue(const std::filesystem::path& path);
+  // An object that is in no file.
+  static ResultValue of(nlohmann::ordered_json json);
 
   explicit operator bool() const { return json_ != nullptr; }
   // A member, or with slashes a member of a member: "train_loss/train_loss_run_nats".

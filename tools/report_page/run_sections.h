@@ -29,6 +29,10 @@ std::string ttt_section(const RunRecord& run);
 std::string calibration(const RunRecord& run);
 std::string ensemble(const RunRecord& run);
 
+// The figures of calibration.json and of ensemble.json, which mulligan probe prints, too.
+Table calibration_table(const ResultValue& result);
+Table ensemble_table(const ResultValue& result);
+
 // What speaks against a run (RunRecord::doubts), as warnings.
 std::string doubts_html(const RunRecord& run);
 // "attention plans 22 + 0 + 1, ...": made before the clock, on it and after it. "" if nothing is counted.

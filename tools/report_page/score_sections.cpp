@@ -209,8 +209,7 @@ std::string ttt_section(const RunRecord& run) {
   return ttt_notes(ttt) + charts(figures);
 }
 
-std::string calibration(const RunRecord& run) {
-  if (!run.calibration) return {};
+Table calibration_table(const ResultValue& result) {
   Table table{{"set", "items", "accuracy", "confidence", "ECE", "adaptive ECE", "MCE", "Brier", "nats",
                "swagger", "gap"},
               "lr"};
@@ -221,11 +220,18 @@ std::string calibration(const RunRecord& run) {
                             "swagger", "swagger_gap"})
       row.push_back(fixed_or_dash(figures.number(key), 4));
   };
-  std::string figures;
-  for (const ResultValue& set : run.calibration.list("sets")) {
+  for (const ResultValue& set : result.list("sets")) {
     add(set.text("name"), set);
     for (const ResultValue& subject : set.list("subjects"))
       add(set.text("name") + ": " + subject.text("name"), subject);
+  }
+  return table;
+}
+
+std::string calibration(const RunRecord& run) {
+  if (!run.calibration) return {};
+  std::string figures;
+  for (const auto& [number, set] : run.calibration.items("sets")) {
     // On the diagonal confidence equals accuracy; below it the model is too sure.
     Curve measured{"measured", {}, 0, Stroke::dots};
     for (const ResultValue& bin : set.list("bins")) {
@@ -233,7 +239,7 @@ std::string calibration(const RunRecord& run) {
         measured.points.push_back({bin.required("confidence"), bin.required("accuracy")});
     }
     figures += draw(LineChart{
-        fmt::format("calibration-{}-curve", table.rows.size()),
+        fmt::format("calibration-{}-curve", number),
         "Reliability, " + set.text("name"),
         "How often answers of each bin of confidence were right. Below the diagonal the model is too sure.",
         "confidence",
@@ -241,48 +247,56 @@ std::string calibration(const RunRecord& run) {
         false,
         {{"confidence equals accuracy", {{0, 0}, {1, 1}}, 6, Stroke::dashed}, measured}});
   }
-  return note("Answered by: " + run.calibration.text("weights")) + html_of(table) + charts(figures);
+  return note("Answered by: " + run.calibration.text("weights")) +
+         html_of(calibration_table(run.calibration)) + charts(figures);
 }
 
-std::string ensemble(const RunRecord& run) {
-  const ResultValue& all = run.ensemble;
-  if (!all) return {};
+Table ensemble_table(const ResultValue& result) {
   Table table{{"", "nats", "bits per byte", "accuracy", "ECE", "stored"}, "lr"};
-  BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token."};
   const auto add = [&](const char* name, double nats, std::optional<double> bpb, double accuracy,
                        std::optional<double> ece, double bytes) {
     table.rows.push_back({name, fixed(nats, 5), fixed_or_dash(bpb, 5), fixed(accuracy, 4),
                           fixed_or_dash(ece, 4), bytes > 0 ? bytes_text(bytes) : "-"});
   };
-  const auto add_bar = [&](const std::string& name, double loss) {
-    bars.bars.push_back({name, loss, bpb_text(loss) + " nats"});
-  };
   const auto add_model = [&](const char* name, const ResultValue& figures, double bytes) {
-    const double nats = figures.required("loss_nats");
-    add(name, nats, figures.number("bpb"), figures.required("accuracy"), figures.number("ece"), bytes);
-    add_bar(name, nats);
+    add(name, figures.required("loss_nats"), figures.number("bpb"), figures.required("accuracy"),
+        figures.number("ece"), bytes);
   };
-  const double one = all.required("kept_bytes") + all.required("member_bytes");
-  const double mean = all.required("member_mean_loss_nats");
-  const auto bpb = all.number("model/bpb");
-  const auto accuracies = all.list("member_accuracy"), losses = all.list("member_loss_nats");
+  const double one = result.required("kept_bytes") + result.required("member_bytes");
+  const double mean = result.required("member_mean_loss_nats");
+  const auto bpb = result.number("model/bpb");
+  const auto accuracies = result.list("member_accuracy");
   double accuracy = 0;
   for (const ResultValue& share : accuracies)
     accuracy += share.number().value_or(NAN) / static_cast<double>(accuracies.size());
-  add_model("the model", all["model"], 0);
-  add_model("reference", all["reference"], one);
-  add("a member, mean", mean, bpb ? std::optional(mean * *bpb / all.required("model/loss_nats")) : bpb,
+  add_model("the model", result["model"], 0);
+  add_model("reference", result["reference"], one);
+  add("a member, mean", mean, bpb ? std::optional(mean * *bpb / result.required("model/loss_nats")) : bpb,
       accuracy, {}, one);
+  add_model("ensemble", result["ensemble"], result.required("all_bytes"));
+  return table;
+}
+
+std::string ensemble(const RunRecord& run) {
+  const ResultValue& all = run.ensemble;
+  if (!all) return {};
+  BarChart bars{"ensemble-bars", "Losses of the members", "Nats per token."};
+  const auto add_bar = [&](const std::string& name, double loss) {
+    bars.bars.push_back({name, loss, bpb_text(loss) + " nats"});
+  };
+  add_bar("the model", all.required("model/loss_nats"));
+  add_bar("reference", all.required("reference/loss_nats"));
   constexpr std::size_t shown = 20;
+  const auto losses = all.list("member_loss_nats");
   for (std::size_t k = 0; k < std::min(shown, losses.size()); ++k)
     add_bar(fmt::format("member {}", k), losses[k].number().value_or(NAN));
-  add_model("ensemble", all["ensemble"], all.required("all_bytes"));
+  add_bar("ensemble", all.required("ensemble/loss_nats"));
   return note(fmt::format(
              "{} members of {} by {} ({}), seed {}, over {} tokens. The score is that of several "
              "models, so it is not a val_bpb of this run.",
              count_text(all.required("members")), all.text("weights"), all.text("plugin"),
              all.text("settings"), count_text(all.required("seed")), count_text(all.required("tokens")))) +
-         html_of(table) +
+         html_of(ensemble_table(all)) +
          note(fmt::format("ambiguity {} nats, disagreement {} % of predicted tokens",
                           fixed(all.required("ambiguity_nats"), 6),
                           fixed(100 * all.required("disagreement"), 2))) +
