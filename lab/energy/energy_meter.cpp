@@ -80,8 +80,7 @@ Reading total(const std::vector<RankReading>& ranks) {
     add(all.gpu_joules, own.gpu_joules);
     if (rank.counts_cpus) add(all.cpu_joules, own.cpu_joules);
     for (const std::string& why : own.absent) {
-      const bool others = !rank.counts_cpus && why.starts_with("CPUs:");
-      if (!others && std::ranges::find(all.absent, why) == all.absent.end()) all.absent.push_back(why);
+      if (std::ranges::find(all.absent, why) == all.absent.end()) all.absent.push_back(why);
     }
     all.counters.insert(all.counters.end(), own.counters.begin(), own.counters.end());
   }

@@ -1,9 +1,5 @@
 #include "lab/task_vectors/task_vectors_file.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-
 #include "framework/core/error.h"
 #include "framework/core/json_fields.h"
 #include "framework/core/parse_json.h"
@@ -97,20 +93,7 @@ class Reader {
       for (const std::int64_t extent : parameter.shape)
         require(!__builtin_mul_overflow(elements, extent, &elements), "a shape is beyond 2^63 elements");
     }
-    check_names(vectors);
     return vectors;
-  }
-
-  void check_names(const TaskVectors& vectors) const {
-    require(!vectors.parameters.empty() && !vectors.tasks.empty(), "it describes no parameters or no tasks");
-    require(std::ranges::adjacent_find(vectors.parameters, std::greater_equal<>{}, &Parameter::name) ==
-                vectors.parameters.end(),
-            "its parameters are not sorted by name, each once");
-    std::set<std::string> names;
-    for (const Task& task : vectors.tasks) {
-      require(!task.name.empty() && names.insert(task.name).second, "two tasks have one name");
-      require(std::isfinite(task.largest_error) && task.largest_error >= 0, "an error is not a size");
-    }
   }
 
   std::vector<Codes> read_part(const std::string& part, const std::vector<Parameter>& parameters,

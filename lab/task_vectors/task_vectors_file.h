@@ -17,8 +17,8 @@ inline constexpr const char* file_format = "mulligan task vectors 1";
 // Whether a file's header declares task vectors. Throws data_error like SafetensorsFile.
 bool is_task_vectors(const std::filesystem::path& path);
 
-// Reads a file. Throws data_error that names the file and the fault unless all of it is consistent: digest, names, lengths of
-// codes, sound grids.
+// Reads a file. Throws data_error that names the file and the fault unless all of it is consistent: digest, lengths of codes, sound
+// grids.
 TaskVectors read_task_vectors(const std::filesystem::path& path);
 
 // Writes a file atomically and returns its size in bytes. Throws run_error.

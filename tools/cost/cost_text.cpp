@@ -54,20 +54,21 @@ std::vector<CostRow> summed(const std::vector<CostRow>& rows) {
 }
 
 void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
-                    double all_seconds, const RateUnit& unit) {
+                    double all_seconds, bool of_gpu) {
+  const double unit = of_gpu ? 1e12 : 1e9;
   const auto launches = [&](const std::string& word) {
-    return unit.launches ? fmt::format(" {:>8}", word) : "";
+    return of_gpu ? fmt::format(" {:>8}", word) : "";
   };
   text.line("{:<44} {:>6}{} {:>10} {:>7} {:>9} {:>8}", heading, "calls", launches("launches"), "ms", "share",
-            unit.flops, unit.bytes);
+            of_gpu ? "TFLOP/s" : "GFLOP/s", of_gpu ? "TB/s" : "GB/s");
   for (const CostRow& row : rows) {
     const std::string name = row.kernel.empty() ? row.category
                                                 : row.program + ": " + row.kernel +
                                                       (row.category == "head matmuls" ? " (head)" : "");
     text.line("{:<44} {:>6}{} {:>10.3f} {:>6.1f}% {:>9} {:>8}{}{}", name, row.calls,
               launches(std::to_string(row.launches)), 1e3 * row.seconds, 100 * row.seconds / all_seconds,
-              rate_text(row.flops, row.seconds, unit.amount),
-              rate_text(row.bytes_read + row.bytes_written, row.seconds, unit.amount),
+              rate_text(row.flops, row.seconds, unit),
+              rate_text(row.bytes_read + row.bytes_written, row.seconds, unit),
               row.shapes.empty() ? "" : "  ", row.shapes);
   }
 }

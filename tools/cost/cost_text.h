@@ -50,19 +50,10 @@ struct CostRow {
 // Sums rows of the same program, kernel, shapes and category. Longest first.
 std::vector<CostRow> summed(const std::vector<CostRow>& rows);
 
-// Of the rates in a table: billions a second for CPUs, thousands of billions for GPUs.
-struct RateUnit {
-  double amount;
-  const char* flops;
-  const char* bytes;
-  bool launches;  // the table has a column of them
-};
-constexpr RateUnit giga_rates{1e9, "GFLOP/s", "GB/s", false};
-constexpr RateUnit tera_rates{1e12, "TFLOP/s", "TB/s", true};
-
-// Names, calls, milliseconds with their share of `all_seconds`, and rates. A row without a kernel is named by its category.
+// Names, calls, milliseconds with their share of `all_seconds`, and rates: billions a second, or with `of_gpu` thousands of billions
+// and a column of launches. A row without a kernel is named by its category.
 void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
-                    double all_seconds, const RateUnit& unit);
+                    double all_seconds, bool of_gpu);
 
 // Bytes of one rank on its device: tensors by category, the arena that all programs share, and, where the configured
 // backend can be started here, the workspace of its kernels. The sum is what Backend::peak_allocated_bytes() comes to.

@@ -61,9 +61,9 @@ void add_phase(TextLines& text, const PredictedPhase& phase, int ranks, std::int
   const CostRow& total = phase.total;
   text.line("");
   text.line("phase {} ({} layers)", phase.name, phase.layers);
-  add_cost_table(text, "category", phase.categories, total.seconds, tera_rates);
+  add_cost_table(text, "category", phase.categories, total.seconds, true);
   text.line("");
-  add_cost_table(text, "program: kernel", phase.rows, total.seconds, tera_rates);
+  add_cost_table(text, "program: kernel", phase.rows, total.seconds, true);
   text.line("");
   text.line("predicted step  {:>9.2f} ms, {} tokens/s of {} rank{}, communication left out",
             1e3 * total.seconds, token_rate(tokens, total.seconds), ranks, ranks == 1 ? "" : "s");

@@ -114,7 +114,7 @@ std::string format_profile(const Profile& profile) {
   TextLines text;
   text.line("one step of {} tokens on {}", grouped(profile.tokens), profile.backend);
   text.line("");
-  add_cost_table(text, "program: kernel", profile.rows, profile.call_seconds, giga_rates);
+  add_cost_table(text, "program: kernel", profile.rows, profile.call_seconds, false);
   text.line("");
   text.line("sum of the calls    {:>10.3f} ms", 1e3 * profile.call_seconds);
   text.line("whole step (median) {:>10.3f} ms, {:.0f} tokens/s, {:.0f} GFLOP/s of matmuls and attention",
