@@ -7,14 +7,18 @@
 
 namespace mulligan {
 RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
-    : config_(config), files_{config.run.directory}, log_(console, {}), plugin_lines_(log_) {
+    : config_(config),
+      files_{config.run.directory},
+      earlier_(config.run.directory, config.checkpoint.directory),
+      log_(console, {}),
+      plugin_lines_(log_) {
   log_.keep_lines();
 }
 
 RunOutputs::~RunOutputs() {
-  if (!replaced_) return;
+  if (!set_aside_) return;
   try {
-    const std::string back = replaced_->recover();
+    const std::string back = earlier_.recover();
     if (!back.empty()) log_.line(back);
   } catch (const Error& error) {
     log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
@@ -23,7 +27,7 @@ RunOutputs::~RunOutputs() {
 
 void RunOutputs::require_place(const ResumePoint& resume, bool resumed) const {
   if (resume.replaces) {
-    ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
+    earlier_.require_only_a_run();
   } else if (!resume.in_place) {
     require_fresh_directory(config_, resumed);
   }
@@ -31,10 +35,9 @@ void RunOutputs::require_place(const ResumePoint& resume, bool resumed) const {
 
 void RunOutputs::begin(const ResumePoint& resume, const std::string& resolved_config) {
   if (!resume.in_place) {
-    const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
-    if (earlier.worth_keeping()) {
-      earlier.set_aside();
-      replaced_ = earlier;
+    set_aside_ = earlier_.worth_keeping();
+    if (set_aside_) {
+      earlier_.set_aside();
     } else {
       remove_unfinished_run(files_.directory);
     }
@@ -59,8 +62,8 @@ void RunOutputs::begin_on_rank(int rank, bool goes_on) {
 }
 
 void RunOutputs::keep() {
-  if (replaced_) replaced_->forget();
-  replaced_.reset();
+  earlier_.forget();
+  set_aside_ = false;
 }
 
 }  // namespace mulligan

@@ -40,7 +40,8 @@ class RunOutputs {
  private:
   const RunConfig& config_;
   RunFiles files_;
-  std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
+  ReplacedRun earlier_;
+  bool set_aside_ = false;  // the earlier run, until this one has saved something
   RunLog log_;
   PluginLines plugin_lines_;
   std::optional<MetricsFile> metrics_;
