@@ -86,7 +86,8 @@ void Trainer::train_until_budget_is_spent() {
     phases_.follow_schedules(now, trained_);
     make_step();
     if (phases_.waits_for_steps()) collect_losses();
-    if (reports_.due(trained_.steps)) report_steps(now.budget_fraction);
+    if (trained_.steps == 1 || trained_.steps % config_.train.log_every == 0)
+      report_steps(now.budget_fraction);
     let_observers_look();
     show_progress(live);
     if (validation_due(now.budget_fraction)) validate("validate");
@@ -141,7 +142,7 @@ void Trainer::let_observers_look() {
 }
 
 void Trainer::end_training(const Decision& last) {
-  if (reports_.pending(trained_.steps)) report_steps(last.budget_fraction);
+  if (reported_.steps < trained_.steps) report_steps(last.budget_fraction);
   phases_.device().communicator->barrier(phases_.engine().store());
   clock_.all_ended();
   stop_clock();

@@ -11,9 +11,9 @@
 #include "framework/core/error.h"
 #include "framework/run/plan_cache_counts.h"
 #include "framework/run/run_ranks.h"
+#include "framework/train/loss_books.h"
 #include "framework/train/phase_follower.h"
 #include "framework/train/run_outputs.h"
-#include "framework/train/step_reports.h"
 #include "framework/train/train.h"
 #include "framework/train/training_clock.h"
 #include "framework/train/training_rows.h"
@@ -95,7 +95,8 @@ class Trainer {
   TrainingRows rows_;
   PhaseFollower phases_;
   LossBooks losses_;
-  StepReports reports_;
+  Trained reported_;                       // at the last report
+  double reported_seconds_ = 0;            // training clock then
   CheckpointWriter writer_;                // is destroyed before outputs_, which asks what it has saved
   std::filesystem::path last_checkpoint_;  // complete; empty before the first
   std::int64_t begun_steps_ = 0;           // updates done when the last one was begun

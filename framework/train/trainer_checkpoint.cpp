@@ -34,7 +34,8 @@ CheckpointManifest Trainer::manifest() const {
   m.progress.restarts = result_.start.restarts;
   m.progress.shares_validated = shares_validated_;
   clock_.save_to(m.progress);
-  reports_.save_to(m.progress);
+  m.progress.reported_step = reported_.steps;
+  m.progress.reported_at_seconds = reported_seconds_;
   phases_.save_to(m.progress);
   losses_.save_to(m);
   return m;
@@ -105,7 +106,9 @@ void Trainer::resume_from(const Checkpoint& checkpoint) {
   trained_ = {m.step, m.tokens};
   phases_.restore(m.progress);
   losses_.restore(m);
-  reports_.restore(m, phases_.phase().micro_batches * tokens_per_micro_batch(config_.train));
+  const std::int64_t step_tokens = phases_.phase().micro_batches * tokens_per_micro_batch(config_.train);
+  reported_ = {m.progress.reported_step, m.tokens - (m.step - m.progress.reported_step) * step_tokens};
+  reported_seconds_ = m.progress.reported_at_seconds;
   clock_.restore(m.progress);
   last_checkpoint_ = checkpoint.path;
   begun_steps_ = m.step;

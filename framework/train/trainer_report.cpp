@@ -93,12 +93,29 @@ void Trainer::tell_first_loss() {
 void Trainer::report_steps(double budget_fraction) {
   for (const auto& observer : observers_) observer->before_report();
   collect_losses();
-  StepRecord record = reports_.window(trained_);
+  StepRecord record;
+  record.window_first = reported_.steps;
+  record.window_last = record.step = trained_.steps;
+  record.tokens = trained_.tokens;
   record.budget_fraction = budget_fraction;
   losses_.add_to(record, config_.metrics.hf_compat);
   phases_.add_to(record);
   record.mix_share = rows_.mix_shares();
-  reports_.write(std::move(record), clock_, phases_.lr_factor());
+  record.elapsed_seconds = clock_.elapsed_seconds();
+  const double seconds = record.elapsed_seconds - reported_seconds_;
+  record.step_seconds = seconds / static_cast<double>(record.step - reported_.steps);
+  record.slowest_step_seconds = clock_.take_slowest_step_seconds();
+  record.tokens_per_second = static_cast<double>(record.tokens - reported_.tokens) / seconds;
+  outputs_.metrics().step(record);
+  const double remaining = clock_.remaining_seconds(record.step);
+  outputs_.log().print(
+      "step {:>6}  loss {:.4f} nats (mean {:.4f})  norm {:.3f}  lr x{:.3f}  {:.0f} tokens/s  {:.1f} s  {:.1f} %{}",
+      record.step, record.loss_nats, record.window_loss_nats, record.gradient_norm, phases_.lr_factor(),
+      record.tokens_per_second, record.elapsed_seconds, 100 * record.budget_fraction,
+      remaining > 0 ? fmt::format("  {} left", clock_text(remaining)) : "");
+  outputs_.log().require_written();
+  reported_ = trained_;
+  reported_seconds_ = record.elapsed_seconds;
 }
 
 // The live line; lines for the log are report_steps()'s.

@@ -91,7 +91,6 @@ Trainer::Trainer(const LoadedConfig& loaded, PluginHost& host, RunRanks& ranks, 
       rows_(config_, ranks.group().rank(), ranks.group().world_size()),
       phases_(config_, devices_, rows_, outputs_),
       losses_(config_.train.log_every),
-      reports_(config_.train.log_every, outputs_),
       writer_(config_.checkpoint.directory, config_.checkpoint.keep) {
   result_.start = {ranks_.group().world_size(), ranks_.nodes(), ranks_.environment().launcher,
                    ranks_.environment().restart_count};
