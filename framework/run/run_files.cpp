@@ -5,6 +5,7 @@
 #include "framework/checkpoint/checkpoint_folder.h"
 #include "framework/config/config_report.h"
 #include "framework/core/error.h"
+#include "framework/core/file.h"
 #include "framework/core/temporary_path.h"
 #include "framework/report/machine.h"
 #include "framework/run/weights.h"
@@ -15,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* replaced = ".replaced";
+constexpr const char* whole = ".replaced.whole";  // in the run directory
 
 // As exists(), but also true for a link that leads nowhere. Throws run_error where that cannot be determined.
 bool lies_there(const fs::path& path) {
@@ -28,7 +30,6 @@ bool lies_there(const fs::path& path) {
 
 void move(const fs::path& from, const fs::path& to) {
   std::error_code failed;
-  if (fs::is_directory(from, failed)) fs::remove_all(to, failed);  // renaming replaces only an empty folder
   fs::rename(from, to, failed);
   if (failed) {
     throw run_error("'{}' cannot be renamed to '{}': {}; check the permissions of the run directory.",
@@ -91,16 +92,23 @@ std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
           {"commit", build_commit()},       {data_identity_key, to_json_text(data)}};
 }
 
-std::vector<fs::path> ReplacedRun::folders() const {
-  return {directory_ / replaced, checkpoints_ / replaced};
+std::vector<fs::path> ReplacedRun::places() const {
+  std::error_code failed;
+  const bool one = fs::equivalent(directory_, checkpoints_, failed) && !failed;
+  if (one || !fs::is_directory(checkpoints_, failed)) return {directory_};
+  return {directory_, checkpoints_};
 }
 
-std::vector<fs::path> ReplacedRun::entries() const {
+std::vector<fs::path> ReplacedRun::entries_of(const fs::path& place) const {
   std::vector<fs::path> found;
-  for (const fs::path& path : RunFiles{directory_}.all()) {
-    if (lies_there(path)) found.push_back(path);
+  if (place == directory_) {
+    for (const fs::path& path : RunFiles{place}.all()) {
+      if (lies_there(path)) found.push_back(path);
+    }
   }
-  for (const CheckpointEntry& entry : list_checkpoints(checkpoints_)) found.push_back(entry.path);
+  if (place == places().back()) {
+    for (const CheckpointEntry& entry : list_checkpoints(checkpoints_)) found.push_back(entry.path);
+  }
   return found;
 }
 
@@ -112,6 +120,23 @@ bool ReplacedRun::worth_keeping() const {
 }
 
 void ReplacedRun::require_only_a_run() const {
+  for (const fs::path& path : RunFiles{directory_}.all()) {
+    std::error_code ignored;
+    const bool is_folder = fs::is_directory(fs::symlink_status(path, ignored));
+    const bool of_ranks =
+        path == RunFiles{directory_}.ranks() &&
+        std::ranges::all_of(list(path), [](const fs::path& log) { return log.extension() == ".log"; });
+    const bool of_events = path == RunFiles{directory_}.tensorboard() &&
+                           std::ranges::all_of(list(path), [](const fs::path& file) {
+                             return file.filename().string().starts_with("events.out.tfevents.");
+                           });
+    if (is_folder && path != RunFiles{directory_}.trials() && !of_ranks && !of_events) {
+      throw config_error(
+          "'{}' is a folder in the place of a run's file; move it away, or choose another directory with "
+          "--set run.directory=....",
+          path.string());
+    }
+  }
   for (const CheckpointEntry& entry : list_checkpoints(checkpoints_)) {
     const fs::path foreign = foreign_file_of_checkpoint(entry.path);
     if (foreign.empty()) continue;
@@ -124,12 +149,17 @@ void ReplacedRun::require_only_a_run() const {
 
 void ReplacedRun::set_aside() const {
   try {
-    for (const fs::path& path : entries()) {
-      const fs::path folder = path.parent_path() / replaced;
-      std::error_code refused;  // which renaming then reports
-      fs::create_directories(folder, refused);
-      move(path, folder / path.filename());
+    for (const fs::path& place : places()) {
+      std::error_code failed;
+      fs::create_directories(place / replaced, failed);
+      if (failed) {
+        throw run_error("the folder '{}' cannot be made: {}.", (place / replaced).string(), failed.message());
+      }
+      for (const fs::path& path : entries_of(place)) move(path, place / replaced / path.filename());
+      sync_folder(place / replaced);  // a file system that cannot is as safe as it can be
     }
+    write_file_atomically(directory_ / whole, "");
+    sync_folder(directory_);
   } catch (const Error&) {
     move_back();
     throw;
@@ -138,26 +168,51 @@ void ReplacedRun::set_aside() const {
 
 void ReplacedRun::move_back() const {
   std::error_code ignored;
-  for (const fs::path& folder : folders()) {
-    for (const fs::path& path : list(folder)) move(path, folder.parent_path() / path.filename());
-    fs::remove(folder, ignored);
+  fs::remove(directory_ / whole, ignored);
+  for (const fs::path& place : places()) {
+    for (const fs::path& path : list(place / replaced)) {
+      // Renaming does not replace a folder that is not empty.
+      if (fs::is_directory(path, ignored)) fs::remove_all(place / path.filename(), ignored);
+      move(path, place / path.filename());
+    }
+    fs::remove(place / replaced, ignored);
+  }
+}
+
+void ReplacedRun::remove_new_run() const {
+  const RunFiles files{directory_};
+  std::error_code ignored;
+  if (lies_there(directory_ / replaced / files.log().filename())) {
+    fs::rename(files.log(), files.failed_log(), ignored);
+    fs::rename(files.metrics(), files.failed_metrics(), ignored);
+  }
+  for (const fs::path& place : places()) {
+    for (const fs::path& path : entries_of(place)) {
+      if (path != files.failed_log() && path != files.failed_metrics()) fs::remove_all(path, ignored);
+    }
   }
 }
 
 void ReplacedRun::forget() const {
   std::error_code ignored;
-  for (const fs::path& folder : folders()) fs::remove_all(folder, ignored);
+  for (const fs::path& place : places()) fs::remove_all(place / replaced, ignored);
+  fs::remove(directory_ / whole, ignored);
 }
 
 std::string ReplacedRun::recover() const {
-  if (std::ranges::none_of(folders(), lies_there) || worth_keeping()) return {};
-  const RunFiles files{directory_};
-  std::error_code ignored;
-  fs::rename(files.log(), files.failed_log(), ignored);
-  fs::rename(files.metrics(), files.failed_metrics(), ignored);
-  for (const fs::path& path : entries()) {
-    if (path != files.failed_log() && path != files.failed_metrics()) fs::remove_all(path, ignored);
+  const bool is_whole = lies_there(directory_ / whole);
+  const auto has_some = [](const fs::path& place) { return lies_there(place / replaced); };
+  if (std::ranges::none_of(places(), has_some)) {
+    std::error_code ignored;
+    fs::remove(directory_ / whole, ignored);  // the process was killed in forget()
+    return {};
   }
+  if (is_whole && worth_keeping()) {
+    forget();
+    return {};
+  }
+  // Otherwise the process was killed in set_aside() or move_back(): the new run has written nothing, or is removed.
+  if (is_whole) remove_new_run();
   move_back();
   return fmt::format(
       "the run in '{}' is back: the one that was to replace it ended before it had saved anything",

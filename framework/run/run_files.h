@@ -30,8 +30,12 @@ std::map<std::string, std::string> weights_metadata(const LoadedConfig& loaded,
                                                     const std::string& weights_kind,
                                                     const DataIdentity& data);
 
-// ReplacedRun: the run that another one in its directory replaces. Its files, in the run directory and in that of checkpoints, are
-// renamed into `.replaced` of their folder, until the new run has saved something.
+// ReplacedRun: the run that another one in its directory replaces. It is set aside by renaming, and goes only when the new one has
+// something to show.
+//
+// In the run directory and, where that lies elsewhere, in the directory of checkpoints, what was there lies in `.replaced`. The file
+// `.replaced.whole` says that all of it does: then it goes back if the new run has saved nothing, else it is removed. Without that
+// file what is found there goes back. So a process that is killed at any moment leaves no doubt.
 class ReplacedRun {
  public:
   ReplacedRun(std::filesystem::path directory, std::filesystem::path checkpoints)
@@ -46,13 +50,14 @@ class ReplacedRun {
   void set_aside() const;
   // Removes what was set aside.
   void forget() const;
-  // Under the lock, at the start of a command and after a failed one: puts back what was set aside, unless something worth keeping is
-  // in its place. Log and metrics of the failed start stay as log_failed.txt and metrics_failed.jsonl. Returns what to report, or "".
+  // Under the lock, at the start of a command and after a failed one: keeps the run that has saved something. If the earlier one
+  // goes back, log and metrics of the failed start stay as log_failed.txt and metrics_failed.jsonl. Returns what to report, or "".
   std::string recover() const;
 
  private:
-  std::vector<std::filesystem::path> folders() const;  // where the two directories keep what was set aside
-  std::vector<std::filesystem::path> entries() const;  // of a run, in their places
+  std::vector<std::filesystem::path> places() const;  // the two directories, or the one
+  std::vector<std::filesystem::path> entries_of(const std::filesystem::path& place) const;
+  void remove_new_run() const;
   void move_back() const;
 
   std::filesystem::path directory_, checkpoints_;

@@ -7,18 +7,14 @@
 
 namespace mulligan {
 RunOutputs::RunOutputs(const RunConfig& config, const ConsoleOptions& console)
-    : config_(config),
-      files_{config.run.directory},
-      earlier_(config.run.directory, config.checkpoint.directory),
-      log_(console, {}),
-      plugin_lines_(log_) {
+    : config_(config), files_{config.run.directory}, log_(console, {}), plugin_lines_(log_) {
   log_.keep_lines();
 }
 
 RunOutputs::~RunOutputs() {
-  if (!set_aside_) return;
+  if (!replaced_) return;
   try {
-    const std::string back = earlier_.recover();
+    const std::string back = replaced_->recover();
     if (!back.empty()) log_.line(back);
   } catch (const Error& error) {
     log_.print("warning: the run that was to be replaced is still set aside: {}", error.what());
@@ -27,7 +23,7 @@ RunOutputs::~RunOutputs() {
 
 void RunOutputs::require_place(const ResumePoint& resume, bool resumed) const {
   if (resume.replaces) {
-    earlier_.require_only_a_run();
+    ReplacedRun(files_.directory, config_.checkpoint.directory).require_only_a_run();
   } else if (!resume.in_place) {
     require_fresh_directory(config_, resumed);
   }
@@ -35,9 +31,10 @@ void RunOutputs::require_place(const ResumePoint& resume, bool resumed) const {
 
 void RunOutputs::begin(const ResumePoint& resume, const std::string& resolved_config) {
   if (!resume.in_place) {
-    set_aside_ = earlier_.worth_keeping();
-    if (set_aside_) {
-      earlier_.set_aside();
+    const ReplacedRun earlier(files_.directory, config_.checkpoint.directory);
+    if (earlier.worth_keeping()) {
+      earlier.set_aside();
+      replaced_ = earlier;
     } else {
       remove_unfinished_run(files_.directory);
     }
@@ -62,8 +59,8 @@ void RunOutputs::begin_on_rank(int rank, bool goes_on) {
 }
 
 void RunOutputs::keep() {
-  earlier_.forget();
-  set_aside_ = false;
+  if (replaced_) replaced_->forget();
+  replaced_.reset();
 }
 
 }  // namespace mulligan

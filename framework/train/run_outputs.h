@@ -40,8 +40,7 @@ class RunOutputs {
  private:
   const RunConfig& config_;
   RunFiles files_;
-  ReplacedRun earlier_;
-  bool set_aside_ = false;  // the earlier run, until this one has saved something
+  std::optional<ReplacedRun> replaced_;  // set aside; until this run has saved something
   RunLog log_;
   PluginLines plugin_lines_;
   std::optional<MetricsFile> metrics_;

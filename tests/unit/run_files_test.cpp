@@ -1,4 +1,4 @@
-// A run that another one replaces: at whatever moment the process dies, one of the two is there.
+// A run that another one replaces: whatever moment the process dies at, one of the two is whole.
 #include "framework/run/run_files.h"
 
 #include <gtest/gtest.h>
@@ -85,17 +85,33 @@ TEST_P(ReplacedRunTest, KilledAfterTheFirstCheckpointTheNewOneStays) {
   EXPECT_EQ(list_checkpoints(checkpoints()).size(), 1u);
 }
 
-// In every state between two renames the rest of the run stands in its place, and set_aside() goes on.
-TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideNothingIsLost) {
+// Every state between two renames of set_aside().
+TEST_P(ReplacedRunTest, KilledWhileItWasForgottenTheNewOneStays) {
+  replaced().set_aside();
+  start_anew();
+  const fs::path mark = run() / ".replaced.whole";
+  ASSERT_TRUE(fs::exists(mark));
+  replaced().forget();
+  scratch_.write("run/.replaced.whole", "");
+  EXPECT_EQ(replaced().recover(), "");
+  EXPECT_EQ(read_file(run() / "log.txt"), "new");
+  EXPECT_FALSE(fs::exists(mark));
+}
+
+TEST_P(ReplacedRunTest, KilledWhileItWasSetAsideItIsWhole) {
+  fs::create_directories(run() / ".replaced");
+  fs::create_directories(checkpoints() / ".replaced");
   const std::vector<std::string> moved = {"log.txt", "result.json", "weights.safetensors"};
   for (std::size_t count = 0; count <= moved.size(); ++count) {
     fs::create_directories(run() / ".replaced");
     for (std::size_t i = 0; i < count; ++i) fs::rename(run() / moved[i], run() / ".replaced" / moved[i]);
-    EXPECT_EQ(replaced().recover(), "") << count;
-    replaced().set_aside();
     EXPECT_NE(replaced().recover(), "") << count;
     EXPECT_EQ(files_below(scratch_.path()), before_) << count;
   }
+  replaced().set_aside();  // and before the file that ends it
+  fs::remove(run() / ".replaced.whole");
+  EXPECT_NE(replaced().recover(), "");
+  EXPECT_EQ(files_below(scratch_.path()), before_);
 }
 
 TEST_P(ReplacedRunTest, WhatIsNoRunsIsRefusedAndKept) {
