@@ -83,6 +83,29 @@ kill_a_rank() { # as soon as there are three
 kill_a_rank &
 check_contains "a rank that ends ends the others" "another rank has ended" "$(evaluate --ranks 3 more.mulligan 2>&1)"
 check_equal "and none is left" "" "$(pgrep -f "$evaluator")"
+# Damaged artifacts: their checksum is put right, so that what follows it is read.
+cat >mutate.py <<'PYTHON'
+import hashlib, random, subprocess, sys
+count, sound, data = int(sys.argv[1]), open(sys.argv[2], "rb").read(), sys.argv[3:]
+rounds = random.Random(5)
+failed = 0
+for case in range(count):
+    bad = bytearray(sound)
+    for _ in range(rounds.randint(1, 3)):
+        at = rounds.randrange(rounds.choice([8, 52]), rounds.choice([min(len(bad), 3000), len(bad)]))
+        bad[at:at + rounds.choice([1, 1, 4])] = rounds.choice([bytes([rounds.randrange(256)]), b"", b"9", b"-1,"])
+    bad[20:52] = hashlib.sha256(bad[:20] + bad[52:]).digest()
+    open("bad.mulligan", "wb").write(bad)
+    done = subprocess.run(["./mulligan_evaluate", "--plain", "bad.mulligan"] + data, capture_output=True, text=True, timeout=300)
+    lines = done.stderr.strip().splitlines()
+    if not (done.returncode == 0 or done.returncode in (2, 3, 4, 5) and len(lines) == 1):
+        failed += 1
+        print(case, done.returncode, lines[:3])
+print(failed, "of", count)
+PYTHON
+damaged=$(amount 100 1000)
+check_contains "$damaged damaged artifacts: a score or one sentence" "0 of $damaged" \
+  "$(python3 mutate.py "$damaged" runs/small/artifact.mulligan data/tokenizer.model data/fineweb_val_*.bin)"
 plain=$(evaluate --plain runs/small/artifact.mulligan)
 check_contains "without adapters" "val_bpb $(cut -d' ' -f2 <<<"$plain" | xargs printf '%.5f')" \
   "$("$mulligan" eval runs/small/artifact.mulligan)"
