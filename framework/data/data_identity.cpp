@@ -131,14 +131,18 @@ void require_same_training_shards(const DataOrigin& origin, const ShardSetIdenti
   if (saved.sha256.empty() || now.sha256.empty() || saved.sha256 == now.sha256) return;
   const auto [was, is] =
       std::ranges::mismatch(saved.shards, now.shards, {}, &ShardIdentity::sha256, &ShardIdentity::sha256);
-  const auto shown = [](const auto& shards, auto shard) {
-    return shard == shards.end() ? std::string("none")
-                                 : fmt::format("'{}' (sha256 {})", shard->name, short_digest(shard->sha256));
-  };
+  data_error_if(was == saved.shards.end(),
+                "data.train names {} training shards, but {} has read {}; name exactly those",
+                now.shards.size(), origin.name, saved.shards.size());
+  data_error_if(
+      is == now.shards.end(),
+      "the training shard '{}' of {} is not among the {} that data.train names; bring that file back or name "
+      "its folder in data.train",
+      was->name, origin.name, now.shards.size());
   throw data_error(
-      "training shard {} of data.train is {}, but {} has read {} in its place; bring that file back or name its "
-      "folder in data.train",
-      is - now.shards.begin() + 1, shown(now.shards, is), origin.name, shown(saved.shards, was));
+      "the training shard '{}' has sha256 {}, but {} has read '{}' with {} in its place; bring that file "
+      "back or name its folder in data.train",
+      is->name, short_digest(is->sha256), origin.name, was->name, short_digest(was->sha256));
 }
 
 void require_apart(const ShardSetIdentity& train, const ShardSetIdentity& validation) {
