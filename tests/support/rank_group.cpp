@@ -140,7 +140,12 @@ std::vector<Outcome> RankGroup::in_processes(
 
 RawConnection::RawConnection(std::uint16_t port) : socket_(new_socket()) {
   const sockaddr_in address = loopback(port);
-  EXPECT_EQ(connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  int failed = -1;
+  for (int tries = 0; tries < 6000 && failed != 0; ++tries) {
+    if (tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    failed = connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  }
+  EXPECT_EQ(failed, 0);
 }
 
 RawConnection::~RawConnection() {

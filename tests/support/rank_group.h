@@ -64,7 +64,7 @@ struct RankGroup {
 // All ended with `code` and a sentence that contains each of `parts`.
 void expect_all(const std::vector<Outcome>& outcomes, int code, const std::vector<std::string>& parts = {});
 
-// A socket of its own that is connected to a port of the loopback; closes itself.
+// A socket of its own that is connected to a port of the loopback, as soon as that is open; closes itself.
 class RawConnection {
  public:
   explicit RawConnection(std::uint16_t port);

@@ -364,10 +364,7 @@ TEST(Faults, StrangersOnThePortDisturbNobody) {
   group.ports = test_support::free_ports();
   group.change = [&](const LaunchEnvironment& environment, ControlOptions&) {
     // Before the last rank is there.
-    if (environment.rank == 2) {
-      sleep_milliseconds(100);
-      disturb();
-    }
+    if (environment.rank == 2) disturb();
   };
   expect_all(group.in_threads([](ControlChannel&) {}), 0);
 }
