@@ -31,7 +31,7 @@ if MULLIGAN=$mulligan configs/numerics/ensembles/run --quick >experiment.md 2>ex
   check_contains "configs/numerics/ensembles/run --quick" "| 5 |" "$(cat experiment.md)"
   check_equal "it keeps what it printed" "$(cat experiment.md)" "$(cat runs/numerics/ensembles_quick/tables.md)"
   check "of which there is a page" "$mulligan" report --tables runs/numerics --output tables.html
-  check_contains "with its table" "| 5 |" "$(cat tables.html)"
+  check_contains "with its table" '>5</td>' "$(cat tables.html)"
 else
   flunk "configs/numerics/ensembles/run --quick" "$(cat experiment.md experiment.err)"
 fi
