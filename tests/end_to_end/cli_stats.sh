@@ -24,7 +24,7 @@ check_refused "an unknown baseline" 2 "only: train.record=1768; train.record=188
 check_refused "nothing to read" 2 "name run directories" stats
 check_refused "no run directory" 3 "is not a run directory" stats "$work"
 mkdir -p half/a/seed_1 half/a/seed_2 && echo '{}' >half/a/seed_1/result.json
-check_refused "a sweep that was stopped" 3 "'half' is not a run directory" stats half
+check_refused "a sweep that was stopped" 3 "has not finished: sweep.json is missing, and 1 of its trainings ('half/a/seed_2') has no" stats half
 
 # The challenge's rule.
 see "a record" 0 "$mulligan" stats accept --new 1.060 1.0602 1.0599 --reference 1.0700 1.0698 1.0701 --bytes-per-token 3.7 --json accept.json

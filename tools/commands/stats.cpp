@@ -46,9 +46,12 @@ void write_if_asked(const std::string& path, const std::string& text) {
 std::vector<std::string> run_directories(const std::vector<std::string>& arguments) {
   std::vector<std::string> runs;
   for (const std::string& argument : arguments) {
-    const std::vector<std::string> named =
-        is_sweep_folder(argument) ? runs_of_sweep(argument) : std::vector{argument};
-    runs.insert(runs.end(), named.begin(), named.end());
+    if (!is_sweep_folder(argument)) {
+      require_finished_sweep(argument);
+      runs.push_back(argument);
+      continue;
+    }
+    for (std::string& run : runs_of_sweep(argument)) runs.push_back(std::move(run));
   }
   return runs;
 }

@@ -160,4 +160,7 @@ SweepObservations observe_sweep(const std::filesystem::path& folder, const std::
 // The run directories below a sweep's folder, row by row in the order of their names.
 std::vector<std::string> runs_of_sweep(const std::filesystem::path& folder);
 
+// Throws data_error where `folder` holds trainings of a sweep but no sweep.json.
+void require_finished_sweep(const std::filesystem::path& folder);
+
 }  // namespace mulligan

@@ -81,4 +81,28 @@ std::vector<std::string> runs_of_sweep(const fs::path& folder) {
   return runs;
 }
 
+void require_finished_sweep(const fs::path& folder) {
+  if (is_sweep_folder(folder)) return;
+  bool any = false;
+  std::vector<std::string> unfinished;
+  std::error_code failed;
+  for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    const bool training = at.depth() == 1 && at->is_directory() && name.starts_with("seed_") &&
+                          name.find_first_not_of("0123456789", 5) == std::string::npos;
+    any = any || training;
+    if (training && !fs::exists(RunFiles{at->path()}.result())) unfinished.push_back(at->path().string());
+    if (at.depth() == 1) at.disable_recursion_pending();
+  }
+  if (!any) return;
+  std::ranges::sort(unfinished);
+  throw data_error(
+      "the sweep in '{}' has not finished: sweep.json is missing, and {}; run the same mulligan sweep again, which keeps "
+      "finished trainings.",
+      folder.string(),
+      unfinished.empty() ? "each training that has begun has a result.json"
+                         : fmt::format("{} of its trainings ('{}'{} no result.json", unfinished.size(),
+                                       unfinished.front(), unfinished.size() > 1 ? ", ...) have" : ") has"));
+}
+
 }  // namespace mulligan
