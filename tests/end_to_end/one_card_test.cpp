@@ -38,6 +38,19 @@ TEST(OneCard, MakesTheStepsOfEightRanksToTheBit) {
   }
 }
 
+// Without a tree sums differ in their last bits alone.
+TEST(OneCard, MakesTheStepsOfEightRanksWithoutATree) {
+  const Overrides plain = with(eight, each);
+  const Outcome alone = train(1, plain);
+  for (const int size : {2, 8}) {
+    SCOPED_TRACE(size);
+    expect_close(alone, with_norms_of(alone, train(size, plain)), 1e-4);
+  }
+  // One rank that clips the sum of its eight does something else.
+  EXPECT_NE(alone.state.at("master/qo_bank"),
+            train(1, with(eight, {"train.clip_order=before_reduction"})).state.at("master/qo_bank"));
+}
+
 // A card that is too small for a micro-batch computes it in parts: each is clipped by itself as before, attention sees
 // what it saw, and so does the smear gate, which looks at the token before. Sums differ in their last bits.
 TEST(OneCard, PartsOfAMicroBatchMakeTheSameSteps) {

@@ -56,6 +56,12 @@ TEST(Train, BothLossPluginsGiveTheSameLosses) {
   EXPECT_LE(largest_difference(uncapped.step_loss_nats, plain_uncapped.step_loss_nats), 1e-4);
 }
 
+TEST(Train, ClipOrderDoesNotMatterToOneRank) {
+  const Overrides common = {"train.micro_batches=2", "train.clip_norm=0.2"};
+  EXPECT_EQ(tiny().train(with(common, {"train.clip_order=before_reduction"})).step_loss_nats,
+            tiny().train(with(common, {"train.clip_order=after_reduction"})).step_loss_nats);
+}
+
 // The clip is recorded before it acts, for every optimiser's parameters and for all of them together.
 TEST(Train, GradientNormsOfTheGroupsMakeUpTheWhole) {
   const RunResult result = tiny().train({"train.steps=4", "train.log_every=1", "train.clip_norm=0.01"});
@@ -229,6 +235,15 @@ TEST(Train, WhatCannotBeHonouredIsRefused) {
   EXPECT_TRUE(contains(refusal({"data.train=/nowhere/*.bin"}, ExitCode::bad_data), "/nowhere"));
   EXPECT_TRUE(contains(refusal({"ledger.rules=strict", "ledger.train_seconds=1e-9"}, ExitCode::run_failed),
                        "ledger"));
+}
+
+TEST(Train, SlidingEvaluationScoresTheSameTokensWithMoreContext) {
+  const RunResult rows = tiny().train({"train.steps=60"});
+  const RunResult sliding = tiny().train({"train.steps=60", "eval.mode=sliding", "eval.stride=16"});
+  EXPECT_EQ(rows.validation->tokens, sliding.validation->tokens);
+  EXPECT_EQ(rows.validation->bytes, sliding.validation->bytes);
+  EXPECT_NE(rows.validation->loss_sum_nats, sliding.validation->loss_sum_nats);
+  EXPECT_NEAR(rows.validation->val_loss_nats, sliding.validation->val_loss_nats, 0.3);
 }
 
 }  // namespace
