@@ -1,5 +1,5 @@
 // LayerCast in whole runs: with weights that 16 bits hold, every step of training and every score has the bits of
-// fp32; masters stay fp32 otherwise; the plan has two bytes for each element of a projection's copy.
+// fp32; masters stay fp32 otherwise; the bytes are two an element of projections and four of the rest.
 #include <gtest/gtest.h>
 
 #include "framework/core/file.h"
@@ -8,6 +8,7 @@
 #include "framework/run/run_ranks.h"
 #include "framework/run/weights.h"
 #include "framework/ttt/ttt_session.h"
+#include "launch/commands/run_generate.h"
 #include "tests/end_to_end/tiny_run.h"
 #include "tests/support/plugins.h"
 #include "tools/cost/dry_run.h"
@@ -119,6 +120,18 @@ TEST_P(LayerCastScores, EvaluationHasTheBitsOfFp32WithTheRoundedWeights) {
   EXPECT_GT(layercast.tokens, 100u);
 }
 
+TEST_P(LayerCastScores, GeneratingHasTheTextOfFp32WithTheRoundedWeights) {
+  GenerateRunOptions options;
+  options.console = nullptr;
+  options.prompt = "The red cat";
+  options.generate.max_tokens = 20;
+  LoadedConfig plain = tiny().config(kPlain), narrow = tiny().config(cast());
+  const GenerateResult fp32 = run_generate(plain, test_plugin_host(), "weights", rounded(), options);
+  const GenerateResult layercast = run_generate(narrow, test_plugin_host(), "weights", rounded(), options);
+  EXPECT_EQ(fp32.tokens, layercast.tokens);
+  EXPECT_EQ(fp32.loss_nats, layercast.loss_nats);
+}
+
 // Adapters are trained through the widened weights.
 TEST_P(LayerCastScores, TestTimeTrainingHasTheBitsOfFp32WithTheRoundedWeights) {
   const Overrides small = {"ttt.context_tokens=64",  "ttt.chunk_tokens=16",   "ttt.optimizer.lr=0.002",
@@ -141,6 +154,19 @@ TEST_P(LayerCastScores, TestTimeTrainingHasTheBitsOfFp32WithTheRoundedWeights) {
   const TttResult moved = run_ttt(trained, test_plugin_host(), "weights", rounded(), options);
   EXPECT_NEAR(moved.with.val_bpb, still.with.val_bpb, 0.3);
   EXPECT_NE(moved.with.loss_sum_nats, still.with.loss_sum_nats);
+}
+
+TEST_P(LayerCastScores, WeightsTakeTwoBytesAnElementOfProjectionsAndFourOfTheRest) {
+  LoadedConfig narrow = tiny().config(cast());
+  resolve_run_plugins(narrow, test_plugin_host(), PluginUse::score);
+  const RunPlugins plugins = make_backend_plugin(narrow, test_plugin_host());
+  const std::int64_t all = parameter_count(model_parameters(narrow.config.model));
+  LoadedModel model(*plugins.backend, narrow.config, LoadedModel::Masters::scored);
+  model.load(rounded());
+  EXPECT_EQ(model.store().total_bytes(), 2 * kBanks + 4 * (all - kBanks));
+  LoadedConfig wide = tiny().config(kPlain);
+  LoadedModel fp32(*plugins.backend, wide.config, LoadedModel::Masters::scored);
+  EXPECT_EQ(fp32.store().total_bytes(), 4 * all);
 }
 
 INSTANTIATE_TEST_SUITE_P(Storage, LayerCastScores, testing::Values("bf16", "fp16"),
