@@ -44,14 +44,21 @@ check_true "a hidden one is read off both sides" "$loss < 0.65"
 check_contains "the doctor has looked at what is hidden" '"targets of the training rows"' "$(tr -d '\n' <runs/masked/result.json)"
 check_contains "a masked run says so" '"val_masked": true' "$(cat runs/masked/result.json)"
 check_contains "and has no bits per byte" '"val_bpb": null' "$(cat runs/masked/result.json)"
+check_contains "its metrics say so" '"masked":true' "$(grep '"event":"validation"' runs/masked/metrics.jsonl)"
 check_equal "the other has, and says nothing of masks" 0 "$(grep -c 'val_masked\|"val_bpb": null' runs/next/result.json)"
 seen=$("$mulligan" eval runs/masked)
 check_contains "eval scores the same tokens" "val_loss $(printf %.5f "$loss") nats over $(json runs/masked/result.json val_tokens) masked tokens, which is not in bits per byte" "$seen"
 check_contains "the report names it" "val_loss of masked tokens, nats" "$(cat runs/masked/report.html)"
 
-# The emulated device, and other precisions.
+# Ranks, resuming, the emulated device.
 few=(--set train.steps=6 --set train.log_every=2 --set doctor.level=off --set run.determinism=world --set checkpoint.every_steps=3 "${masked[@]}")
 train one "${few[@]}"
+for ranks in 2 4; do
+  by=$ranks train "r$ranks" "${few[@]}"
+  check_equal "$ranks ranks hide what one does" "$(scored one)" "$(scored "r$ranks")"
+done
+train resumed "${few[@]}" --resume runs/one/checkpoints/step_00000003
+check_equal "a resumed run hides what was to come" "$(scored one)" "$(scored resumed)"
 train emulated "${few[@]}" --set train.steps=2 --set backend.plugin=cuda --set backend.device=emulated
 train cpu "${few[@]}" --set train.steps=2
 cpu=$(json runs/cpu/result.json val_loss_nats)

@@ -2,6 +2,18 @@
 # The command prepare next to other files on a disk.
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
+# A pipe or a device in place of a file: refused at once, never read to an end that does not come.
+mkdir pipe device
+mkfifo pipe/manifest.json
+ln -s /dev/zero device/manifest.json
+check_refused "prepare --check: a pipe as manifest" 3 "regular file" prepare --check pipe
+check_refused "prepare --check: a device as manifest" 3 "regular file" prepare --check device
+mkfifo settings.toml
+check_refused "a pipe as configuration" 2 "settings.toml" config check settings.toml
+ln -s loop.toml loop.toml
+check_refused "links in a circle as configuration" 2 "loop.toml" config check loop.toml
+truncate -s 300G huge.toml
+check_refused "a configuration of 300 GiB" 2 "more than" config check huge.toml
 # Text is kept as it is: the validation text is the file that was given, whatever it holds.
 mkdir -p own
 tiny_corpus training
@@ -33,6 +45,8 @@ check_refused "a probability above 1" 2 "from 0 to 1" prepare training --out ref
 # Sentences.
 truncate -s 100G endless.jsonl
 check_refused "JSON Lines: a line of 100 GB" 3 "endless.jsonl:1: the line has more than" prepare endless.jsonl --out keys
+check_refused "prepare --check: a name of 300 characters" 3 "File name too long" prepare --check "$(printf 'x%.0s' $(seq 300))"
+check_refused "an input that is a link in a circle" 3 "symbolic links" prepare loop.toml --out keys
 
 # An existing data set is replaced as a whole and only when asked to.
 check_refused "an existing data set" 2 "--overwrite" prepare training --validation own --out kept

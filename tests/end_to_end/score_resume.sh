@@ -69,6 +69,15 @@ for command in eval ttt; do
   done
 done
 
+# Killed in the middle of writing a state: process 4194304 lives on no machine. Scoring itself is confined and sees no other process.
+for command in eval ttt; do
+  cp -r before_$command torn
+  for file in $command.state $command.state.seconds; do : >"torn/$file.tmp.4194304.0.0.${HOSTNAME//[^A-Za-z0-9-]/_}"; done
+  check "$command beside half a state" "$mulligan" $command torn --resume
+  check_equal "it is gone" "" "$(ls torn | grep state)"
+  rm -rf torn
+done
+
 # A state in hand: stopped when the first batch is done.
 cp -r before_ttt stopped
 begin stopped ttt stopped "${saved[@]}"
