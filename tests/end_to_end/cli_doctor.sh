@@ -23,6 +23,8 @@ healthy() { # healthy WHAT CHECKS ARGUMENT...: at least so many checks, and none
 healthy "fp32" 37
 healthy "bf16" 37 --set train.compute_dtype=bf16
 healthy "fp16" 37 --set train.compute_dtype=fp16
+healthy "softcap" 37 --set model.softcap=15 --set loss.plugin=softcap_ce
+healthy "no tied head" 37 --set model.tied_head=false
 healthy "another backend" 29 --stage data --stage loss --stage weights --stage forward --set backend.plugin=cuda --set backend.device=emulated
 
 # sick WHAT ID TEXT CODE SETTING...: this check alone fails, with this text in its message.
@@ -35,16 +37,27 @@ sick() {
   check_equal "$what: for programs" FAIL "$(json doctor.json verdict)"
 }
 
-# Text whose documents have no beginning: told by the doctor, and refused before the first step where [ttt] adapts to documents.
-cp -r data endless
-rm endless/manifest.json
-python3 - <<'END'
-import array, glob
-for path in glob.glob("endless/fineweb_train_*.bin"):
+# spoil FOLDER WORDS: a copy of the data whose training shards a Python expression over `t`, an array of ids, has changed.
+spoil() {
+  cp -r data "$1"
+  python3 - "$1" "$2" <<'END'
+import array, glob, sys
+for path in glob.glob(sys.argv[1] + "/fineweb_train_*.bin"):
     raw = open(path, "rb").read()
-    tokens = array.array("H", [300 if token == 1 else token for token in array.array("H", raw[1024:])])
-    open(path, "wb").write(raw[:1024] + tokens.tobytes())
+    t = array.array("H", raw[1024:])
+    exec(sys.argv[2])
+    open(path, "wb").write(raw[:1024] + t.tobytes())
 END
+}
+settings() { echo --set "data.train=$work/$1/fineweb_train_*.bin" --set "data.validation=$work/data/fineweb_val_*.bin"; }
+
+unknown=3
+spoil unknown "t = array.array('H', [1] + [$unknown] * (len(t) - 1))"
+# shellcheck disable=SC2046
+sick "a corpus of unknown tokens" D21 "are token $unknown (<unk>)" $(settings unknown)
+# Text whose documents have no beginning: told by the doctor, and refused before the first step where [ttt] adapts to documents.
+spoil endless 't = array.array("H", [300 if token == 1 else token for token in t])'
+rm endless/manifest.json
 seen=$("$mulligan" doctor small.toml --stage data --set "data.train=$work/endless/fineweb_train_*.bin" 2>&1)
 check_contains "documents without a beginning" "WARN D41  beginnings of documents, training data" "$seen"
 check_contains "on one side alone" "PASS D41  beginnings of documents, validation data" "$seen"

@@ -52,6 +52,11 @@ check_equal "and the same without" "$(score $run/ttt_result.json without_ttt)" "
 
 strict=(--set ledger.rules=strict)
 check "strict rules, every budget kept" "$mulligan" quantize $run --source "$root" "${strict[@]}"
+train_seconds=$(json $run/ledger.json train)
+check_refused "strict: calibration counts as training" 1 "train + calibrate" quantize $run --source "$root" "${strict[@]}" \
+  --set "ledger.train_seconds=$train_seconds"
+check_refused "strict: too many bytes" 1 "ledger.artifact_bytes = 1000" quantize $run --source "$root" "${strict[@]}" \
+  --set ledger.artifact_bytes=1000
 check_refused "strict: scoring takes too long" 1 "ledger.eval_seconds" ttt $run/artifact.mulligan --output $run "${strict[@]}" \
   --set ledger.eval_seconds=0.001
 check_contains "ledger.json names the broken budget" "ledger.eval_seconds" "$(sed -n '/"broken"/,/\]/p' $run/ledger.json)"

@@ -101,6 +101,16 @@ TEST(TrainingPhases, PrecisionLengthAndOrderChangeAndEachPhaseResumes) {
     EXPECT_TRUE(contains(page, text)) << text;
 }
 
+// Phases that change nothing are the run without them, to the bit.
+TEST(TrainingPhases, PhasesThatSayTheSameChangeNothing) {
+  const std::string plain = tiny().next_directory(), cut = tiny().next_directory();
+  const RunResult expected = train("", kSteps, plain);
+  const RunResult result =
+      train("[[phase]]\nuntil_steps = 3\n[[phase]]\nuntil_fraction = 0.5\n[[phase]]\n", kSteps, cut);
+  EXPECT_EQ(result.step_loss_nats, expected.step_loss_nats);
+  EXPECT_EQ(result.validation->val_bpb, expected.validation->val_bpb);
+}
+
 TEST(TrainingPhases, AFactorOnRatesHoldsInItsPhase) {
   const std::string directory = tiny().next_directory();
   train("[[phase]]\nuntil_steps = 3\nlr_multiplier = 0.25\n[[phase]]\n",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A signal ends every long command soon, with exit code 4, and leaves nothing half-done: the last evaluation of a run (which
-# --resume then makes), eval, quantize, ttt and prepare. A standard output that is a pipe without reader.
+# --resume then makes), eval, quantize, ttt and prepare. Standard streams that are closed, full or a pipe without reader.
 source "$(dirname "${BASH_SOURCE[0]}")/cli_checks.bash"
 
 tiny_data --validation-fraction 0.3
@@ -83,7 +83,13 @@ code=$?
 check_true "prepare, late: exit code 4, or 0 where it was done" "$code == 4 || $code == 0"
 check "prepare, late: it is whole" "$mulligan" prepare --check prepared
 
-# Standard output.
+# Standard streams.
+"$mulligan" train small.toml --set run.directory=closed --set train.steps=2 0<&- 1>&- 2>&-
+check_equal "closed streams: exit code" 0 $?
+check_equal "closed streams: no console text in the metrics" "" "$(grep -v '^{' closed/metrics.jsonl)"
+"$mulligan" eval run >/dev/full 2>full.err
+check_equal "eval > /dev/full: exit code 1" 1 $?
+check_contains "eval > /dev/full: says so" "No space left on device" "$(cat full.err)"
 {
   "$mulligan" train small.toml --set run.directory=pipe --set train.steps=4 2>pipe.err
   echo $? >pipe.code
