@@ -95,6 +95,11 @@ TEST(AttentionSegments, WindowsOfTestTimeTrainingShareEightBuckets) {
   EXPECT_EQ(buckets.size(), 8u);
 }
 
+TEST(AttentionSegments, ManyEqualSegmentsAreAPlainBatch) {
+  EXPECT_EQ(bucket_of({65, 300, true}), (AttentionBucket{65, 300, false}));
+  EXPECT_EQ(bucket_of({64, 300, true}), (AttentionBucket{64, 512, true}));
+}
+
 // Plain batches of these lengths can have NaN in the gradient of q (cudnn-frontend issue 628): packed rows take them.
 TEST(AttentionSegments, LengthsThatGiveNanArePacked) {
   for (const std::int64_t length : {64, 192, 320, 704, 2112}) {
