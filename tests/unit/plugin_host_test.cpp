@@ -140,6 +140,14 @@ TEST_F(PluginFolders, NotFoundListsEveryPlaceAndWhy) {
                        "'" + a.string() + "' (from --plugin-path)",
                        "'" + (root_ / "gone").string() + "' (from MULLIGAN_PLUGIN_PATH: does not exist)"));
 }
+TEST_F(PluginFolders, ABrokenFileDoesNotHinderOthers) {
+  const fs::path a =
+      folder("a", {{"plain_c", "mulligan_plain_c.so"}, {"wrong_major", "mulligan_wrong_major.so"}});
+  PluginHost host({{"--plugin-path", a}});
+  EXPECT_TRUE(
+      contains(sentence([&] { host.load(MLG_SCHEDULE, "wrong_major"); }), "was built for plugin ABI 9"));
+  EXPECT_EQ(host.load(MLG_SCHEDULE, "plain_c")->name(), "plain_c");
+}
 TEST_F(PluginFolders, PathOfAnotherKindOrName) {
   PluginHost host({});
   EXPECT_TRUE(contains(sentence([&] { host.load(MLG_OPTIMIZER, "", bad_file("plain_c")); }),
