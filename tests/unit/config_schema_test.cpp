@@ -140,6 +140,18 @@ TEST(ConfigSchema, OverridesAreCheckedLikeTheFile) {
   EXPECT_EQ(parse("", nullptr, {"name=\"quoted\""}).name, "quoted");
 }
 
+TEST(ConfigSchema, MissingRequiredKeysSayWhatTheyAre) {
+  KeySpec key;
+  key.name = "width";
+  key.type = ValueType::integer;
+  key.is_required = true;
+  key.help = "model width";
+  EXPECT_EQ(error_of([&] {
+              resolve_keys({&key, 1}, nullptr, "model", "x.toml");
+            }),
+            "x.toml: the required key 'model.width' is missing (model width); set it to an integer.");
+}
+
 TEST(ConfigSchema, NearestNameNeedsAResemblance) {
   const std::vector<std::string> names = {"model.layers", "model.width", "train.steps"};
   EXPECT_EQ(nearest_name("modle.layers", names), "model.layers");

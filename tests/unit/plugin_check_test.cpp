@@ -178,6 +178,20 @@ TEST(PluginCheck, EveryShippedPluginPasses) {
   EXPECT_GE(plugins, 15);
 }
 
+// The check run before training refuses what would train on whatever memory holds.
+TEST(StartCheck, RefusesALossThatWritesNothing) {
+  const PluginHandle plugin = flawed(MLG_LOSS, "flawed_loss");
+  const std::unique_ptr<Backend> backend = make_cpu_backend(1);
+  backend->add_kernels(*plugin);
+  const ModelConfig model = small_model(64, 1);
+  EXPECT_NO_THROW(check_loss_at_start(*backend, Loss(plugin, test_plugin_config(plugin)), model, MLG_F32));
+  for (const std::string how : {"no_token_loss", "half_gradient"}) {
+    const Loss loss(plugin, test_plugin_config(plugin, "how = '" + how + "'"));
+    EXPECT_TRUE(refuses([&] { check_loss_at_start(*backend, loss, model, MLG_F32); },
+                        ExitCode::bad_configuration, "loss 'flawed_loss'", "is not written"));
+  }
+}
+
 // Ranks may be threads of one process.
 TEST(StartCheck, BackendsOfSeveralThreadsTakeKernelsAtOnce) {
   const PluginHandle plugin = test_plugin_host().load(MLG_OPTIMIZER, "adamw"),
