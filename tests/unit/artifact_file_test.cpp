@@ -232,6 +232,42 @@ TEST(ArtifactFile, EveryFlippedBitIsNoticed) {
   }
 }
 
+// Damage whose checksum was corrected reaches the parser: it gives an artifact or a data_error.
+TEST(ArtifactFile, RandomDamageBehindTheChecksum) {
+  int accepted = 0, refused = 0;
+  for (const auto& [compression, streams] : {std::pair{Compression::brotli, CodeStreams::width},
+                                             {Compression::zlib, CodeStreams::role_ordered},
+                                             {Compression::adaptive, CodeStreams::width}}) {
+    const std::string bytes = serialize_artifact(sample_artifact(), compression, nullptr, 0, streams);
+    const PhiloxStream random(42, word_of(compression));
+    std::uint64_t draw = 0;
+    for (int round = 0; round < 2000; ++round) {
+      std::string changed = bytes;
+      const int edits = 1 + static_cast<int>(random.bits(draw++) % 4);
+      for (int edit = 0; edit < edits && !changed.empty(); ++edit) {
+        const std::size_t at = random.bits(draw++) % changed.size();
+        const std::uint32_t action = random.bits(draw++) % 4;
+        if (action == 0) changed[at] = static_cast<char>(random.bits(draw++));
+        if (action == 1) changed.erase(at, 1 + random.bits(draw++) % 8);
+        if (action == 2) {
+          const std::size_t count = 1 + random.bits(draw++) % 8;
+          changed.insert(at, count, static_cast<char>(random.bits(draw++)));
+        }
+        if (action == 3) changed.resize(at);
+      }
+      try {
+        parse_artifact(sealed_artifact(changed), "damaged", std::uint64_t{1} << 20);
+        ++accepted;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::bad_data) << error.what();
+        ++refused;
+      }
+    }
+  }
+  EXPECT_EQ(accepted + refused, 6000);
+  EXPECT_GT(refused, 4500);
+}
+
 // The sentence about the sample whose manifest, where sizes and shapes stand, has `to` in place of `from`.
 std::string refused_after(const std::string& from, const std::string& to) {
   return artifact_refusal(
