@@ -77,18 +77,27 @@ near "the cuda backend trains and scores it" cpu emulated 1e-4
 train bf16 "${few[@]}" --set run.determinism=run --set train.compute_dtype=bf16
 near "in bf16" bf16 one 0.05
 
+# Schedules over more steps than are made: 6 of 80 lie before the decay.
+rate() { grep '"event":"step"' "runs/$1/metrics.jsonl" | tail -1 | sed 's/.*"lr":{"all":\([^}]*\)}.*/\1/'; }
+train long "${few[@]}" --set schedule.horizon_steps=80
+check_equal "a schedule over a longer horizon" 0.004 "$(rate long)"
+check_true "and one over the run's steps" "$(rate one) < 0.004"
+
 # A result is all of its runs.
 for seed in 1 2 3; do
   train "result/$seed" "${few[@]}" --set run.seed=$seed --set train.steps=20 --set train.validate_at='[3]'
 done
 see "a result under 3.28 nats is accepted" 0 "$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --json arena.json
 check_contains "at the earliest step" "ACCEPT: $(json arena.json step) steps" "$seen"
+check_contains "with what nothing held it to" "no [arena] track" "$seen"
 check_contains "the old result is no better than itself" "NOT SHOWN to be better" \
   "$("$mulligan" stats arena runs/result/1 runs/result/2 runs/result/3 --old runs/result/1 runs/result/2 runs/result/3)"
 check_refused "a step that was not validated" 3 "was not validated at step 4" \
   stats arena runs/result/1 runs/result/2 runs/result/3 --step 4
 printf 'code\n====\nstep:5/5 val_loss:3.27900 val_ema_loss:3.27500 train_time:1s\n' >published.txt
 check_refused "a log above the limit" 1 "no result by the rule" stats arena --logs published.txt
+
+check_refused "a seed that is left out" 2 "3' is a finished run of the same settings" stats arena runs/result/1 runs/result/2
 
 # Drawn otherwise; what ends too soon.
 check_refused "rows are not written on the command line" 2 "'init.values' must be written as rows [[init.values]]" \

@@ -119,6 +119,11 @@ check_refused "too many bytes" 2 "of ledger.artifact_bytes = 1000" record small.
 broken "too many seconds of scoring" "ledger.eval_seconds" ledger.eval_seconds=0.001
 check_refused "runs of other settings" 2 "holds a run of other settings" record small.toml --seeds 42 --out x "${facts[@]}" --set train.steps=3
 
+# A spoilt copy.
+cp -r submission spoilt
+sed -i '0,/training/s//draining/' spoilt/train_seed42.log
+check_refused "an edited line of a log" 3 "'train_seed42.log' has been changed" record --verify spoilt
+
 # A better score, told alike in submission.json, the log, README and the sums: only scoring again finds it.
 better() {
   python3 - <<'END'
@@ -144,6 +149,7 @@ for name in s["files"]:
 json.dump(s, open("submission.json", "w"))
 END
 }
+rm -rf spoilt
 cp -r submission spoilt
 (cd spoilt && better)
 check "a folder that agrees with itself" "$mulligan" record --verify spoilt
@@ -158,5 +164,7 @@ echo "# A record" >others/README.md
 head -c 16594 /dev/zero >others/train_gpt.py
 echo '{"author": "a", "github_id": "a", "name": "n", "val_bpb": 1.08079, "seed_results": {"42": {"val_bpb": 1.08079}}}' >others/submission.json
 printf 'seed: 42\nquantized_ttt val_loss:2.79180191 val_bpb:1.08079352 eval_time:366525ms\n' >others/train_seed42.log
+see "one by others" 0 "$mulligan" record --verify others
+check_contains "what could not be checked is said" "SKIP R11" "$seen"
 check_refused "whose models this program cannot score" 3 "was not made by mulligan record" record --verify others --rerun
 check_refused "no folder" 3 "is not a folder" record --verify nowhere
