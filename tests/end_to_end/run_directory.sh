@@ -28,6 +28,12 @@ check_refused "--overwrite, a loss that is not finite" 1 "norm" train small.toml
   --set optimizer.matrices.lr=1e6 --set train.clip_norm=0.0 --set train.steps=40
 check_contains "the failed start's log is kept" "1000000" "$(cat run/log_failed.txt)"
 check_equal "and the earlier run is back" "$before" "$(files run)"
+# Killed before it has saved anything: the next command puts it back.
+begin kill train small.toml --set run.directory=run --overwrite --set train.steps=100000
+wait_for run/.replaced/result.json run/metrics.jsonl
+end_by KILL
+check_refused "a fresh start still finds the earlier run" 2 "finished run" train small.toml --set run.directory=run
+check_equal "which is back" "$before" "$(files run)"
 # The new run's first checkpoint ends the earlier one.
 check "--overwrite" train --overwrite
 check_equal "the new run has taken its place" "config.toml log.txt metrics.jsonl notes.txt report.html result.json" \

@@ -68,11 +68,13 @@ check "ttt: the run can still be scored" "$mulligan" eval run
 # Enough text for seconds on any machine: documents that repeat each other to the byte would be left out at once.
 mkdir much
 for number in {1..40}; do { echo "copy $number"; cat corpus/*.txt; } >much/$number.txt; done
-begin stop prepare much --out prepared --vocab-size 4000
-wait_until blocks_signals $process
-sleep 0.3
-stopped "prepare" TERM $process
-check "prepare: no temporary files" test -z "$(find prepared* -name '*.tmp.*' 2>find.err)"
+for moment in 0.05 0.3 0.6; do
+  begin stop prepare much --out prepared --vocab-size 4000
+  wait_until blocks_signals $process
+  sleep $moment
+  stopped "prepare after $moment s" TERM $process
+  check "prepare after $moment s: no temporary files" test -z "$(find prepared* -name '*.tmp.*' 2>find.err)"
+done
 
 # Stopped when all is in place and only its description is missing.
 rm -rf prepared

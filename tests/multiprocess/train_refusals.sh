@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What keeps ranks of a training from becoming one run: another configuration or plugin file, another secret.
+# What keeps ranks of a training from becoming one run: another configuration or plugin file, another secret, a rank that does not come.
 # It ends on all that are there, by its deadline and with a sentence that says what it is, and leaves no run directory.
 source "$(dirname "${BASH_SOURCE[0]}")/ranks.bash"
 make_subject
@@ -21,6 +21,13 @@ ends() {
   processes=()
 }
 processes=()
+
+export MULLIGAN_MEET_SECONDS=10
+port=$(free_port)
+start 0 3
+start 2 3
+ends "a rank does not come" "5 5" "rank 1 of 3 did not come to rank 0 ("
+unset MULLIGAN_MEET_SECONDS
 
 port=$(free_port)
 start 0 2
