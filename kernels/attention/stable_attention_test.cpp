@@ -132,6 +132,38 @@ TEST(StableAttention, LargeMaximaGiveNumbers) {
   }
 }
 
+// The backward pass of attention on this kernel's o and lse gives the derivatives of this kernel.
+TEST(StableAttention, GradientsAreThoseOfFiniteDifferences) {
+  AttentionProblem problem = repeated_maxima(2, 9, 5, 2, RepeatedValues::one_sign, 6);
+  const KernelResult at = forward(problem, MLG_F32, rule({}));
+  Random random(7);
+  std::vector<double> upstream;
+  for (std::size_t i = 0; i < problem.q.size(); ++i)
+    upstream.push_back(round_to(MLG_F32, normal()(random, 0)));
+  const KernelResult gradients = backend_with_threads(1).run(problem.backward_call(MLG_F32, at, upstream));
+  const auto objective = [&] {
+    const std::vector<double> o = forward(problem, MLG_F32, rule({})).written.at("o").values;
+    double sum = 0;
+    for (std::size_t i = 0; i < o.size(); ++i) sum += upstream[i] * o[i];
+    return sum;
+  };
+  constexpr double step = 1.0 / 256;
+  for (auto& [name, values] : std::map<std::string, std::vector<double>*>{
+           {"dq", &problem.q}, {"dk", &problem.k}, {"dv", &problem.v}}) {
+    for (std::size_t i = 0; i < values->size(); i += 3) {
+      double& x = (*values)[i];
+      const double before = x;
+      x = before + step;
+      const double above = objective();
+      x = before - step;
+      const double below = objective();
+      x = before;
+      ASSERT_NEAR(gradients.written.at(name).values[i], (above - below) / (2 * step), 5e-3)
+          << name << " " << i;
+    }
+  }
+}
+
 // exp(-cap) is not a number of f16 that could be relied on.
 TEST(StableAttention, HalfPrecisionIsRefused) {
   const AttentionProblem problem = repeated_maxima(1, 3, 4, 2, RepeatedValues::one_sign, 8);

@@ -1,5 +1,7 @@
-// Matmuls with the MLP's activation against their formulas, and the bits of the plain calls.
+// Matmuls with the MLP's activation against their formulas, finite differences, and the bits of the plain calls.
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "tests/kernels/backend_fixture.h"
 #include "tests/kernels/operator_tests.h"
@@ -59,6 +61,36 @@ Operator backward() {
 }
 
 const RegisterOperator registered{forward(), backward()};
+
+// du is the derivative, with respect to u, of sum(dout * (f(u) W^T)): the loss that the next matmul passes on.
+TEST(LinearLeakyReluSquared, TheGradientIsThatOfTheNextMatmulsInput) {
+  constexpr std::int64_t kTokens = 4, kWidth = 6, kFeatures = 5;
+  Random random(3);
+  const Array dout = draw(MLG_F32, {kTokens, kWidth}, random), w = draw(MLG_F32, {kWidth, kFeatures}, random);
+  const Array u = draw(MLG_F32, {kTokens, kFeatures}, random);
+  const auto loss = [&](const std::vector<double>& at) {
+    double sum = 0;
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      for (std::int64_t o = 0; o < kWidth; ++o) {
+        for (std::int64_t f = 0; f < kFeatures; ++f) {
+          const double value = at[t * kFeatures + f], bent = value > 0 ? value : 0.5 * value;
+          sum += dout.values[t * kWidth + o] * bent * bent * w.values[o * kFeatures + f];
+        }
+      }
+    }
+    return sum;
+  };
+  const auto result = backend_with_threads(2).run(kernel_call(
+      "linear_leaky_relu_squared_bwd", "dy w u du", {dout, w, u, {MLG_F32, u.shape, {}}}, {{"slope", 0.5}}));
+  const std::vector<double>& du = result.written.at("du").values;
+  for (std::size_t i = 0; i < u.values.size(); ++i) {
+    std::vector<double> above = u.values, below = u.values;
+    const double step = 1e-6;
+    above[i] += step;
+    below[i] -= step;
+    EXPECT_NEAR(du[i], (loss(above) - loss(below)) / (2 * step), 1e-4 * (1 + std::abs(du[i]))) << i;
+  }
+}
 
 // Without compiled code in the kernels' place: the bits of matmul and leaky_relu_squared.
 TEST(LinearLeakyReluSquared, HasTheBitsOfThePlainCalls) {

@@ -124,6 +124,19 @@ struct AttentionProblem {
                        std::move(attributes));
   }
 
+  // Of attention_bwd, for what a forward kernel gave.
+  KernelCall backward_call(mlg_dtype dtype, const KernelResult& forward,
+                           const std::vector<double>& upstream) const {
+    KernelCall backward = call("attention_bwd", dtype, {});
+    const Array zeros{dtype, {tokens(), 1, width}, std::vector<double>(q.size(), 0.0)};
+    for (const char* name : {"o", "lse"}) backward.arguments.at(name) = forward.written.at(name);
+    backward.arguments["do"] = {dtype, zeros.shape, upstream};
+    for (const char* name : {"dq", "dk", "dv"}) backward.arguments[name] = zeros;
+    for (const char* name : {"accumulate_dq", "accumulate_dk", "accumulate_dv"})
+      backward.attributes[name] = 0;
+    return backward;
+  }
+
   // [segments * length, width], in double precision.
   std::vector<double> exact_output() const {
     const Shape shape{tokens(), 1, width};

@@ -83,7 +83,7 @@ Descriptor AttentionPlan::pack(const Functions& functions, const AttentionArgume
 }
 
 // A plan's own part, with cuDNN 9.19: up to 449 bytes for each row, of which there are at most 5 for 256
-// tokens, or 64. For another cuDNN, which needs more, AttentionLibrary::more_workspace() allocates it.
+// tokens, or 64. Where another cuDNN needs more, the own kernel computes the call, with a warning in the log.
 std::size_t attention_workspace_bytes(const AttentionShape& s) {
   std::size_t bytes = (std::size_t{1} << 20) + 16 * static_cast<std::size_t>(s.tokens);
   if (!s.backward) return bytes;
