@@ -89,7 +89,12 @@ check_contains "tells of a try under the pointer" "<title>$id keep: faster embed
 check_equal "all as JSON" 4 "$("$mulligan" try --list --log log --json | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["tries"]))')"
 
 # Damage and change.
-mv log/results.tsv sound.tsv
+cp log/results.tsv sound.tsv
+printf 'abc\t1.5\n' >>log/results.tsv
+cp log/results.tsv damaged.tsv
+refused "a damaged table" 3 "results.tsv', line 6, is not a row of 10 columns" better
+check "the damaged table stays" cmp log/results.tsv damaged.tsv
+rm log/results.tsv
 try better --quiet >rebuilt.txt
 check_contains "without it the tries are still known" "was tried before" "$(cat rebuilt.txt)"
 cp sound.tsv log/results.tsv

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <sstream>
 
 #include "framework/core/file.h"
 #include "framework/core/json_file.h"
@@ -58,6 +59,15 @@ Memory::Memory(fs::path log) : log_(std::move(log)) {
         read_json_object<Json>(file, checked, "move its folder away, and the try is made again"));
   }
   std::ranges::sort(tries_, {}, [](const Json& json) { return json.at("number").get<int>(); });
+  const fs::path table = log_ / "results.tsv";
+  std::istringstream rows(fs::exists(table) ? read_file(table, kLargestDescription) : "");
+  int line = 1;
+  for (std::string row; std::getline(rows, row); ++line) {
+    if (std::ranges::count(row, '\t') + 1 != std::ssize(columns))
+      throw data_error(
+          "'{}', line {}, is not a row of {} columns; repair it, or move the file away: it is then written anew.",
+          table.string(), line, columns.size());
+  }
 }
 
 const Json* Memory::find(const std::string& id) const {
