@@ -1,13 +1,16 @@
 #include "lab/calibration/calibration.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 #include "framework/core/error.h"
 #include "framework/core/file.h"
-#include "framework/report/json_lines.h"
+#include "framework/core/parse_json.h"
 
 namespace mulligan::calibration {
 namespace {
@@ -155,8 +158,7 @@ Item item_of(const Json& object) {
   Item item{object.at("id"), object.at("subject"), object.at("choice"), object.at("answer"), {}};
   item.prediction = {object.at("confidence"), item.choice == item.answer, object.at("loss_nats")};
   if (!(item.prediction.confidence >= 0 && item.prediction.confidence <= 1))
-    throw data_error("item '{}' has a confidence of {}; write the items again.", item.id,
-                     item.prediction.confidence);
+    throw std::invalid_argument("confidence is not between 0 and 1");
   return item;
 }
 
@@ -203,15 +205,23 @@ std::string items_text(const std::vector<ItemSet>& sets) {
 }
 
 std::vector<ItemSet> read_items(const std::filesystem::path& path) {
+  std::istringstream lines(read_file(path));
   std::vector<ItemSet> sets;
-  const bool torn = read_json_lines(read_file(path), path.string(), [&](const Json& object) {
-    const std::string name = object.at("set");
-    auto found = std::ranges::find(sets, name, &ItemSet::name);
-    if (found == sets.end()) found = sets.insert(found, {name, object.at("kind") == "questions", {}});
-    found->items.push_back(item_of(object));
-  });
-  if (torn || sets.empty())
-    throw data_error("'{}' holds no items or ends in one that is cut; write it again.", path.string());
+  std::string line;
+  for (std::size_t number = 1; std::getline(lines, line); ++number) {
+    const Json object = parse_json<Json>(line);
+    try {
+      if (!object.is_object()) throw std::invalid_argument("it is not a JSON object");
+      const std::string name = object.at("set");
+      auto found = std::ranges::find(sets, name, &ItemSet::name);
+      if (found == sets.end()) found = sets.insert(found, {name, object.at("kind") == "questions", {}});
+      found->items.push_back(item_of(object));
+    } catch (const std::exception& error) {
+      throw data_error("'{}' line {} is not an item as mulligan probe calibration --items writes them: {}.",
+                       path.string(), number, error.what());
+    }
+  }
+  if (sets.empty()) throw data_error("'{}' holds no item.", path.string());
   return sets;
 }
 

@@ -16,29 +16,53 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A name, where there is one: a text or a whole number.
-std::string name_of(const Json& object, const char* key) {
-  const Json name = object.value(key, Json(""));
-  return name.is_number_integer() ? name.dump() : name.get<std::string>();
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string())
+    throw std::invalid_argument(fmt::format("\"{}\" is not a text", key));
+  return found->get<std::string>();
 }
 
-// An index, or a letter from "A".
-std::size_t answer_of(const Json& answer, std::size_t choices) {
-  std::size_t index = choices;
-  if (answer.is_number_unsigned()) index = answer.get<std::size_t>();
-  if (answer.is_string() && answer.get<std::string>().size() == 1)
-    index = static_cast<std::size_t>(answer.get<std::string>()[0] - 'A');
-  if (index < choices) return index;
-  throw std::invalid_argument(
-      fmt::format("\"answer\" is none of the {} choices, as an index from 0 or a letter from \"A\"", choices));
+// A name, where there is one.
+std::string name_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return {};
+  if (found->is_number_integer()) return found->dump();
+  if (!found->is_string())
+    throw std::invalid_argument(fmt::format("\"{}\" is neither a text nor a whole number", key));
+  return found->get<std::string>();
+}
+
+std::size_t answer_of(const Json& object, std::size_t choices) {
+  const auto found = object.find("answer");
+  std::size_t answer = choices;
+  if (found != object.end() && found->is_number_unsigned()) {
+    answer = found->get<std::size_t>();
+  } else if (found != object.end() && found->is_string() && found->get<std::string>().size() == 1) {
+    const char letter = found->get<std::string>().front();
+    if (letter >= 'A' && letter <= 'Z') answer = static_cast<std::size_t>(letter - 'A');
+  }
+  if (answer >= choices) {
+    throw std::invalid_argument(fmt::format(
+        "\"answer\" is none of the {} choices, as an index from 0 or a letter from \"A\"", choices));
+  }
+  return answer;
 }
 
 Question question_of(const Json& object) {
-  Question question{name_of(object, "id"), name_of(object, "subject"), object.at("question"),
-                    object.at("choices"), 0};
-  if (question.choices.size() < 2 || std::ranges::find(question.choices, "") != question.choices.end())
-    throw std::invalid_argument("\"choices\" are not two or more texts that are not empty");
-  question.answer = answer_of(object.value("answer", Json()), question.choices.size());
+  Question question;
+  question.text = text_of(object, "question");
+  const auto choices = object.find("choices");
+  if (choices == object.end() || !choices->is_array() || choices->size() < 2)
+    throw std::invalid_argument("\"choices\" is not a list of two or more");
+  for (const Json& choice : *choices) {
+    if (!choice.is_string() || choice.get<std::string>().empty())
+      throw std::invalid_argument("a choice is not a text, or empty");
+    question.choices.push_back(choice.get<std::string>());
+  }
+  question.answer = answer_of(object, question.choices.size());
+  question.subject = name_of(object, "subject");
+  question.id = name_of(object, "id");
   return question;
 }
 

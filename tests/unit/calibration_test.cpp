@@ -134,10 +134,10 @@ TEST(Questions, DamagedLinesAreRefusedByNumber) {
   const std::string good = "{\"question\":\"a?\",\"choices\":[\"x\",\"y\"],\"answer\":1}\n";
   for (const auto& [line, says] :
        {std::pair{"{", "not a JSON object"}, std::pair{"[]", "not a JSON object"},
-        std::pair{R"({"choices":["x","y"],"answer":1})", "'question' not found"},
+        std::pair{R"({"choices":["x","y"],"answer":1})", "\"question\" is not a text"},
         std::pair{R"({"question":"a","choices":["x"],"answer":0})", "two or more"},
-        std::pair{R"({"question":"a","choices":["x",""],"answer":0})", "not empty"},
-        std::pair{R"({"question":"a","choices":["x",4],"answer":0})", "must be string"},
+        std::pair{R"({"question":"a","choices":["x",""],"answer":0})", "or empty"},
+        std::pair{R"({"question":"a","choices":["x",4],"answer":0})", "not a text"},
         std::pair{R"({"question":"a","choices":["x","y"],"answer":2})", "none of the 2 choices"},
         std::pair{R"({"question":"a","choices":["x","y"],"answer":-1})", "none of the 2 choices"},
         std::pair{R"({"question":"a","choices":["x","y"],"answer":"c"})", "none of the 2 choices"},
@@ -169,7 +169,7 @@ TEST(Items, AreReadAsTheyWereWritten) {
   EXPECT_FALSE(read[1].questions);
   EXPECT_EQ(read[1].items[0].prediction.confidence, 1.0 / 3);
   write_file_atomically(scratch / "items.jsonl", items_text(sets) + "{\"set\":\"x\"}\n");
-  EXPECT_TRUE(refuses([&] { read_items(scratch / "items.jsonl"); }, "items.jsonl:5:"));
+  EXPECT_TRUE(refuses([&] { read_items(scratch / "items.jsonl"); }, "line 5 is not an item"));
 }
 
 // Subjects have figures of their own, with counts; law: 2 of 4 right, art: 1 of 2.
