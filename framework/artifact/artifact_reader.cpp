@@ -45,7 +45,6 @@ class ArtifactReader {
     for (const Json& entry : list_of(manifest, "tensors")) artifact.tensors.push_back(read_tensor(entry));
     const std::vector<ArtifactStream> streams = read_streams(list_of(manifest, "streams"), artifact);
     for (const ArtifactStream& stream : streams) fill_tensors(stream, artifact);
-    if (position_ != bytes_.size()) throw bad("has {} bytes after its last part", bytes_.size() - position_);
     for (QuantizedTensor& tensor : artifact.tensors) {
       tensor.row_order.clear();
       require_sound(tensor);
@@ -204,10 +203,10 @@ class ArtifactReader {
     tensor.correction.right_group = static_cast<std::int64_t>(right);
   }
 
-  // Returns the tensors' streams in order. Throws unless the sizes match the tensors.
+  // Returns the tensors' streams in order. Throws unless the sizes match the tensors and fill the file.
   std::vector<ArtifactStream> read_streams(const Json& list, const Artifact& artifact) const {
     std::vector<ArtifactStream> streams;
-    std::uint64_t raw_total = 0, numbers = 0;
+    std::uint64_t raw_total = 0, numbers = 0, total = position_;
     for (const StreamKind& kind : stream_kinds(code_streams_)) {
       const std::uint64_t elements = elements_of(artifact, kind);
       if (elements == 0) continue;
@@ -237,9 +236,12 @@ class ArtifactReader {
       numbers += elements;
       if (numbers > always_allowed_numbers && numbers / most_numbers_per_byte > bytes_.size())
         throw bad("would take {} bytes decompressed, more than {} bytes can hold", raw_total, bytes_.size());
+      if (stream.bytes > bytes_.size() - total) throw bad("is truncated in its part '{}'", kind.content);
+      total += stream.bytes;
       streams.push_back(std::move(stream));
     }
     if (streams.size() != list.size()) throw bad("has parts that belong to no tensor");
+    if (total != bytes_.size()) throw bad("has {} bytes after its last part", bytes_.size() - total);
     return streams;
   }
 

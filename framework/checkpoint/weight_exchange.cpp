@@ -261,9 +261,13 @@ std::size_t import_weights(const std::vector<SafetensorsFile>& files, const Name
     targets[number].parts.push_back({&tensor, 0, place.begin, place.shape, pair.transpose});
     if (spec->matrix && pair.check_magnitude) require_magnitudes(targets[number].parts.back(), pair);
   }
+  std::set<std::string> held;
   for (const SafetensorsFile& file : files)
-    for (const StoredTensor& tensor : file.tensors())
+    for (const StoredTensor& tensor : file.tensors()) {
+      if (!held.insert(tensor.name).second)
+        throw data_error("'{}' lies in two files next to '{}'; copy all files of one save.", tensor.name, source);
       if (!used.contains(tensor.name) && !map.ignores(tensor.name)) left.push_back(tensor.name);
+    }
   require_all_used(left, "tensors of the file", map.source);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const auto missing = std::ranges::find(filled[i], false);

@@ -9,7 +9,7 @@ import subprocess
 import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CUDA_LIBRARIES = {"libnvrtc": ("so.13", "so.12", "so"), "libcublasLt": ("so.13", "so.12", "so"), "libcudnn": ("so.9",),
+CUDA_LIBRARIES = {"libnvrtc": ("so.13", "so.12"), "libcublasLt": ("so.13", "so.12"), "libcudnn": ("so.9",),
                   "libnccl": ("so.2",)}
 
 

@@ -9,6 +9,7 @@
 #include "framework/core/error.h"
 #include "framework/core/file.h"
 #include "framework/core/printable.h"
+#include "framework/report/console.h"
 #include "framework/report/metrics_reader.h"
 #include "framework/report/run_directory.h"
 #include "framework/report/tensorboard.h"
@@ -40,12 +41,13 @@ double start_of(const fs::path& metrics, const MetricsHistory& history) {
   return history.steps.empty() ? seconds : seconds - history.steps.back().elapsed_seconds;
 }
 
-// Prints the path of each file that it writes. Throws Error.
+// Prints the path of each file that it writes, and warns of what the directory's files are doubted for. Throws Error.
 void export_metrics(const ReportArguments& arguments) {
   const std::string& run = arguments.runs.front();
   const fs::path metrics = RunFiles{run}.metrics();
   if (!fs::exists(metrics))
     throw data_error("'{}' holds no metrics.jsonl; give the directory of a run.", run);
+  for (const std::string& doubt : report::read_run(run).doubts) print_warning(printable(doubt));
   const MetricsHistory history = read_metrics(metrics);
   const std::vector<Scalar> scalars = scalars_of(history);
   if (!arguments.csv.empty()) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -101,7 +102,11 @@ void CompileCache::write(const std::string& path, const std::string& key, const 
 }
 
 bool replace_file(const std::string& path, const std::string& bytes) {
-  const std::string temporary = path + "." + std::to_string(getpid());
+  std::string temporary = path + ".XXXXXX";  // unique in a folder that several machines share
+  const int made = mkstemp(temporary.data());
+  if (made < 0) return false;
+  fchmod(made, 0644);
+  close(made);
   std::ofstream file(temporary, std::ios::binary);
   file << bytes;
   file.close();

@@ -115,12 +115,13 @@ std::unique_ptr<PlannedCall> CompiledKernel::plan(const mlg_launch& call) const 
   static constexpr std::int64_t kMost[] = {0x7FFFFFFF, 65535, 65535};
   std::int64_t blocks = 1;
   for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t extent =
-        axis < static_cast<int>(grid_.size()) ? static_cast<std::int64_t>(grid_[axis].of(call)) : 1;
-    if (extent > kMost[axis]) {
+    const double wanted = axis < static_cast<int>(grid_.size()) ? grid_[axis].of(call) : 1;
+    if (!(wanted >= 0 && wanted <= static_cast<double>(kMost[axis]))) {  // an attribute may be any number
       throw misfit("axis " + std::to_string(axis) + " of its grid, " + grid_[axis].text() + ", would be " +
-                   std::to_string(extent) + ", beyond CUDA's " + std::to_string(kMost[axis]));
+                   std::to_string(static_cast<std::int64_t>(wanted)) + ", beyond CUDA's " +
+                   std::to_string(kMost[axis]));
     }
+    const auto extent = static_cast<std::int64_t>(wanted);
     launch.grid[axis] = static_cast<std::uint32_t>(extent);
     launch.block[axis] = axis == 0 ? description_.threads : 1;
     blocks *= extent;
