@@ -65,9 +65,15 @@ void Prefetcher::restore(const LoaderPosition& position) {
 
 void Prefetcher::restart(const LoaderPosition& position, std::int64_t spans) {
   thread_ = std::jthread();  // ends the old one
-  loader_->restore(position);
-  loader_->set_group_spans(spans);
-  position_ = position;
+  try {
+    loader_->restore(position);
+    loader_->set_group_spans(spans);
+    position_ = position;
+  } catch (...) {
+    loader_->restore(position_);
+    start();
+    throw;
+  }
   start();
 }
 

@@ -28,7 +28,7 @@ class Prefetcher {
   // The position after the last row handed out (not after the last row read ahead).
   LoaderPosition position() const { return position_; }
   // Drops what was read ahead and continues from `position`; also clears an earlier failure. Throws as
-  // Loader::restore does; the stream has then ended.
+  // Loader::restore does, in which case the stream stays where it was.
   void restore(const LoaderPosition& position);
 
   // Loader::set_group_spans from the present position on; costs nothing where that is as it was.

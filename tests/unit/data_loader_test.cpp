@@ -145,6 +145,7 @@ TEST(Prefetcher, GivesTheLoadersStream) {
     expect_rows(2);
   }
   sentence_of(ExitCode::bad_data, [&] { ahead.restore({1, 0, 2}); });
+  expect_rows(1);
 }
 
 TEST(Prefetcher, HandsOutTheGoodRowsBeforeRethrowingTheThreadsError) {
