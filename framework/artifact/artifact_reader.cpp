@@ -245,7 +245,7 @@ class ArtifactReader {
     return streams;
   }
 
-  // Without overflow: a manifest has fewer than 2^17 tensors, of at most 2^41 numbers each.
+  // The sum cannot overflow: a manifest has fewer than 2^17 tensors, and each has at most 2^41 numbers of a kind.
   static std::uint64_t elements_of(const Artifact& artifact, const StreamKind& kind) {
     std::uint64_t elements = 0;
     for (const QuantizedTensor& tensor : artifact.tensors) elements += stream_elements(tensor, kind);

@@ -13,8 +13,8 @@ namespace mulligan {
 // Compressing the code at the strongest setting takes many seconds, and it is the same code for every run of a sweep: what came out is
 // kept from one command to the next.
 
-// What cache_folder("packed_code") keeps under `key`, if it is undamaged, else what `make` returns, which is then kept after its
-// sha256. The newest 64 are kept. Without such a folder, or if it cannot be written, nothing is kept.
+// Returns what cache_folder("packed_code") keeps under `key`, if it is undamaged. Otherwise calls `make` and keeps the result after
+// its sha256. The newest 64 are kept. Without a folder that can be written, nothing is kept.
 std::string kept_bytes(const std::string& key, const std::function<std::string()>& make);
 
 // `contents` by Brotli. Throws as compress() does.

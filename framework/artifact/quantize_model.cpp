@@ -138,7 +138,7 @@ void require_tensor(std::int64_t tensor, std::size_t tensors) {
 
 using Groups = std::vector<std::pair<std::int64_t, std::int64_t>>;  // tensor and first column
 
-void add_group(void* context, std::int64_t tensor, std::int64_t start) {
+void add_group(void* context, std::int64_t tensor, std::int64_t start) noexcept {
   static_cast<Groups*>(context)->emplace_back(tensor, start);
 }
 

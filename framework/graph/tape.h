@@ -84,8 +84,8 @@ class Tape {
     Value input;
     const char* name = nullptr;
   };
-  // Calls the kernel OP_fwd with `inputs` and `outputs`. Its rule is a call of OP_bwd, whose arguments are `inputs`, the
-  // gradients of `outputs` and `gradients`. Both have `attributes`.
+  // Calls the kernel OP_fwd with `inputs` and `outputs`. The recorded rule calls OP_bwd with `inputs`, the gradients of
+  // `outputs`, and `gradients`. Both kernels get `attributes`.
   void call(const std::string& op, const std::vector<Value>& inputs, const std::vector<Value>& outputs,
             const std::vector<Attribute>& attributes, const std::vector<Gradient>& gradients);
   // The same with one output, a new tensor of the first input's type, which is returned. `hint` is its name.

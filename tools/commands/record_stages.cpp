@@ -87,8 +87,8 @@ void require_one_program(const fs::path& folder) {
   if (!fs::exists(state)) return write_file_atomically(state, built_from() + "\n");
   if (read_file(state, kLargestDescription) != built_from() + "\n") {
     throw config_error(
-        "'{}' was begun by a program built from other source; go "
-        "on with that one, or remove the folder and start anew.",
+        "'{}' was begun by a program built from other source; use that program, or remove the folder and "
+        "start again.",
         folder.string());
   }
 }

@@ -50,8 +50,8 @@ struct CostRow {
 // Sums rows of the same program, kernel, shapes and category. Longest first.
 std::vector<CostRow> summed(const std::vector<CostRow>& rows);
 
-// Names, calls, milliseconds with their share of `all_seconds`, and rates: billions a second, or with `of_gpu` thousands of billions
-// and a column of launches. A row without a kernel is named by its category.
+// Adds names, calls, milliseconds with their share of `all_seconds`, and rates in billions per second. With `of_gpu`, rates are in
+// trillions per second, and a column has the launches. A row without a kernel has the name of its category.
 void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
                     double all_seconds, bool of_gpu);
 

@@ -20,8 +20,8 @@ CallNumber::CallNumber(const std::string& text, const backends::Signature& signa
   std::smatch match;
   if (!std::regex_match(text, match, form)) {
     throw std::runtime_error(file + ": '" + text +
-                             "' is not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / NUMBER "
-                             "after it if it is to be divided");
+                             "' is no attribute and not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / "
+                             "NUMBER after it if it is to be divided");
   }
   if (match[1].matched) {
     constant_ = std::stod(match[1]);

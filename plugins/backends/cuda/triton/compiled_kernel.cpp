@@ -116,11 +116,15 @@ std::unique_ptr<PlannedCall> CompiledKernel::plan(const mlg_launch& call) const 
   std::int64_t blocks = 1;
   for (int axis = 0; axis < 3; ++axis) {
     const double wanted = axis < static_cast<int>(grid_.size()) ? grid_[axis].of(call) : 1;
-    if (!(wanted >= 0 && wanted <= static_cast<double>(kMost[axis]))) {  // an attribute may be any number
+    if (wanted > static_cast<double>(kMost[axis])) {
       throw misfit("axis " + std::to_string(axis) + " of its grid, " + grid_[axis].text() + ", would be " +
-                   std::to_string(static_cast<std::int64_t>(wanted)) + ", beyond CUDA's " +
+                   std::to_string(static_cast<std::int64_t>(std::min(wanted, 1e18))) + ", beyond CUDA's " +
                    std::to_string(kMost[axis]));
     }
+    // An attribute may be any number.
+    if (!(wanted >= 0 && wanted == std::floor(wanted)))
+      throw misfit("axis " + std::to_string(axis) + " of its grid, " + grid_[axis].text() + ", would be " +
+                   std::to_string(wanted) + ", which is not a whole number");
     const auto extent = static_cast<std::int64_t>(wanted);
     launch.grid[axis] = static_cast<std::uint32_t>(extent);
     launch.block[axis] = axis == 0 ? description_.threads : 1;

@@ -92,7 +92,9 @@ struct Cudnn::Library {
     const std::lock_guard lock(mutex);
     cudnnHandle_t own = nullptr;
     if (idle.empty()) {
+      idle.reserve(handles_made + 1);  // giving back does not throw
       functions.check(functions.Create(&own), "Create");
+      ++handles_made;
     } else {
       own = idle.back();
       idle.pop_back();
@@ -106,6 +108,7 @@ struct Cudnn::Library {
   bool parallel;                   // several plans are made at the same time
   cudnnHandle_t handle = nullptr;  // of the thread that executes
   std::mutex mutex;
+  std::size_t handles_made = 0;
   std::vector<cudnnHandle_t> idle;  // of threads that make plans, guarded by mutex; live as long as the plans
   std::map<AttentionShape, std::shared_future<Made>> plans;  // by shared_shape()
   std::optional<BackgroundJobs> jobs;
