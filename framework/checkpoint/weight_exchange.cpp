@@ -265,7 +265,8 @@ std::size_t import_weights(const std::vector<SafetensorsFile>& files, const Name
   for (const SafetensorsFile& file : files)
     for (const StoredTensor& tensor : file.tensors()) {
       if (!held.insert(tensor.name).second)
-        throw data_error("'{}' lies in two files next to '{}'; copy all files of one save.", tensor.name, source);
+        throw data_error("'{}' lies in two files next to '{}'; copy all files of one save.", tensor.name,
+                         source);
       if (!used.contains(tensor.name) && !map.ignores(tensor.name)) left.push_back(tensor.name);
     }
   require_all_used(left, "tensors of the file", map.source);

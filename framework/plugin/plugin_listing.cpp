@@ -44,10 +44,10 @@ Json plugin_json(const Plugin& plugin, const PluginPlace& place) {
 }
 
 std::string describe_text(const Plugin& plugin, const PluginPlace& place) {
-  std::string text = fmt::format(
-      "{} '{}': {}\n  file    {} (from {})\n  sha256  {}\n  ABI     {}, state version {}\n",
-      kind_word(plugin.kind()), plugin.name(), plugin.summary(), plugin.path().string(), place.origin,
-      plugin.sha256(), plugin.abi(), plugin.state_version());
+  std::string text =
+      fmt::format("{} '{}': {}\n  file    {} (from {})\n  sha256  {}\n  ABI     {}, state version {}\n",
+                  kind_word(plugin.kind()), plugin.name(), plugin.summary(), plugin.path().string(),
+                  place.origin, plugin.sha256(), plugin.abi(), plugin.state_version());
   for (const mlg_kernel& kernel : plugin.kernels()) {
     text += fmt::format("  kernel  {} on {}: {}\n", kernel.name, kernel.backend, kernel.signature);
   }

@@ -59,9 +59,8 @@ void show(const std::string& path) {
   row("averages", m.ema_decay > 0 ? fmt::format("decay {}", m.ema_decay) : std::string("none"));
   row("configuration", "sha256 " + m.config_sha256);
   for (const CheckpointPlugin& plugin : m.plugins) {
-    row("plugin",
-        fmt::format("[{}] {} '{}', state version {}, sha256 {}", plugin.section, plugin.kind, plugin.name,
-                    plugin.state_version, plugin.sha256.substr(0, 16)));
+    row("plugin", fmt::format("[{}] {} '{}', state version {}, sha256 {}", plugin.section, plugin.kind,
+                              plugin.name, plugin.state_version, plugin.sha256.substr(0, 16)));
   }
   for (const CheckpointFile& file : m.files) {
     row("file", fmt::format("{} {} bytes, sha256 {}", file.name, file.bytes, file.sha256));
@@ -210,8 +209,7 @@ void import_checkpoint(const CheckpointArguments& arguments) {
       fs::exists(index) ? open_indexed(index) : std::vector{SafetensorsFile(weights_file(arguments.path))};
   const NameMap map = arguments.map.empty() ? same_names(model) : read_name_map(arguments.map);
   fmt::print("{}: {} tensors\n", arguments.output,
-             import_weights(source, map, model, dtype_of(arguments.dtype).value_or(MLG_F32),
-                            arguments.output,
+             import_weights(source, map, model, dtype_of(arguments.dtype).value_or(MLG_F32), arguments.output,
                             weights_metadata(loaded, "imported", imported_data(source.front(), loaded))));
 }
 

@@ -36,8 +36,8 @@ void trace_optimizer(const std::string& name, const std::string& keys, const std
     const std::vector<float> now = runner.master("w");
     weights.insert(weights.end(), now.begin(), now.end());
   }
-  write_safetensors(
-      out, {{"weights", MLG_F32, file.at("gradients").shape, std::as_bytes(std::span(weights))}});
+  write_safetensors(out,
+                    {{"weights", MLG_F32, file.at("gradients").shape, std::as_bytes(std::span(weights))}});
 }
 
 void trace_schedule(const std::string& name, const std::string& keys, std::int64_t steps, double lr) {

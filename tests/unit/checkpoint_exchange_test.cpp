@@ -170,8 +170,11 @@ TEST_F(Exchange, SeveralFilesByTheirIndex) {
   import_weights(files, map, {{"a", {2}}, {"b", {1}}}, MLG_F32, scratch_ / "joined.safetensors", {});
   EXPECT_EQ(SafetensorsFile(scratch_ / "joined.safetensors").at("b").copy<float>(), two);
   const std::vector<SafetensorsFile> twice{files[0], files[1], SafetensorsFile(scratch_ / "2.safetensors")};
-  EXPECT_TRUE(refuses([&] { import_weights(twice, map, {{"a", {2}}, {"b", {1}}}, MLG_F32, scratch_ / "x", {}); },
-                      "'b' lies in two files"));
+  EXPECT_TRUE(refuses(
+      [&] {
+        import_weights(twice, map, {{"a", {2}}, {"b", {1}}}, MLG_F32, scratch_ / "x", {});
+      },
+      "'b' lies in two files"));
   for (const auto& [map, said] : {std::pair{R"({"a":"../1.safetensors"})", "no file of the folder"},
                                   {R"({"a":7})", "no file of the folder"},
                                   {"[]", "has no weight_map"}}) {

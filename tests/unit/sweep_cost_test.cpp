@@ -135,8 +135,8 @@ LadderRung rung_of(double factor, const std::vector<double>& gains) {
 }
 
 TEST(SweepLadder, GainsByLengthAndByDoublingAreTold) {
-  const std::string table = ladder_table({rung_of(1, {0.10, 0.11, 0.09}), rung_of(2, {0.20, 0.21, 0.19}),
-                                          rung_of(4, {0.30, 0.312, 0.288})});
+  const std::string table = ladder_table(
+      {rung_of(1, {0.10, 0.11, 0.09}), rung_of(2, {0.20, 0.21, 0.19}), rung_of(4, {0.30, 0.312, 0.288})});
   EXPECT_TRUE(contains(table, "| other", "400 steps", "+0.20000 +- 0.01000"));
   EXPECT_TRUE(contains(table, "+0.10000"));  // a doubling
 }

@@ -18,10 +18,8 @@ using NamedValues = std::vector<std::pair<std::string, std::vector<float>>>;
 inline std::vector<StoredTensor> stored(const NamedValues& values) {
   std::vector<StoredTensor> tensors;
   for (const auto& [name, numbers] : values) {
-    tensors.push_back({name,
-                       MLG_F32,
-                       {static_cast<std::int64_t>(numbers.size())},
-                       std::as_bytes(std::span(numbers))});
+    tensors.push_back(
+        {name, MLG_F32, {static_cast<std::int64_t>(numbers.size())}, std::as_bytes(std::span(numbers))});
   }
   return tensors;
 }

@@ -56,9 +56,7 @@ std::vector<CostRow> summed(const std::vector<CostRow>& rows) {
 void add_cost_table(TextLines& text, const char* heading, const std::vector<CostRow>& rows,
                     double all_seconds, bool of_gpu) {
   const double unit = of_gpu ? 1e12 : 1e9;
-  const auto launches = [&](const std::string& word) {
-    return of_gpu ? fmt::format(" {:>8}", word) : "";
-  };
+  const auto launches = [&](const std::string& word) { return of_gpu ? fmt::format(" {:>8}", word) : ""; };
   text.line("{:<44} {:>6}{} {:>10} {:>7} {:>9} {:>8}", heading, "calls", launches("launches"), "ms", "share",
             of_gpu ? "TFLOP/s" : "GFLOP/s", of_gpu ? "TB/s" : "GB/s");
   for (const CostRow& row : rows) {

@@ -96,9 +96,8 @@ class Examiner {
     std::vector<LoadedTensor> tensors;
     for (const ParameterLayout& layout : model.layouts()) {
       const TensorType& type = model.store().type(layout.read_name());
-      LoadedTensor& tensor =
-          tensors.emplace_back(layout.spec.name, type.dtype,
-                               std::vector<std::byte>(static_cast<std::size_t>(type.bytes())));
+      LoadedTensor& tensor = tensors.emplace_back(
+          layout.spec.name, type.dtype, std::vector<std::byte>(static_cast<std::size_t>(type.bytes())));
       model.store().download(layout.read_name(), tensor.bytes);
     }
     return tensors;

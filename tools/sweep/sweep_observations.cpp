@@ -24,8 +24,7 @@ stats::Observation observation(const Json& row, const Json& seed, const std::str
   const std::string name = row.at("name"), number = std::to_string(seed.at("seed").get<std::int64_t>());
   const Json& value = score.at(metric);
   if (!value.is_number()) {
-    throw data_error("the sweep's row '{}', seed {}, has no {}; name another metric.", name, number,
-                     metric);
+    throw data_error("the sweep's row '{}', seed {}, has no {}; name another metric.", name, number, metric);
   }
   return {fmt::format("{} seed {}", name, number),
           {name},

@@ -19,9 +19,10 @@ CallNumber::CallNumber(const std::string& text, const backends::Signature& signa
       R"((\d{1,10})|\s*(\w+)\.(?:size|shape\[([0-3])\])(?:\s*/\s*([1-9][0-9]{0,8}))?\s*)");
   std::smatch match;
   if (!std::regex_match(text, match, form)) {
-    throw std::runtime_error(file + ": '" + text +
-                             "' is no attribute and not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / "
-                             "NUMBER after it if it is to be divided");
+    throw std::runtime_error(
+        file + ": '" + text +
+        "' is no attribute and not of the form ARGUMENT.shape[AXIS] or ARGUMENT.size, with / "
+        "NUMBER after it if it is to be divided");
   }
   if (match[1].matched) {
     constant_ = std::stod(match[1]);
