@@ -106,7 +106,7 @@ def main(arguments):
         (f"sentences of more than {LONGEST} words in pages", len(places["sentences"]), 0, 0),
         ("private words in pages", len(places["pages"]), 0, 0),
         ("private words in messages", len(places["messages"]), 0, 0),
-        ("private words in comments", len(places["comments"]), 40, 50),
+        ("private words in comments", len(places["comments"]), 35, 50),
     ]
     if listed:
         print("\n".join(places[listed]))
