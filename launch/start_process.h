@@ -7,7 +7,7 @@
 
 namespace mulligan {
 
-// Takes over signals, reports exhaustion, then does `work`. Returns the exit status for main().
+// Installs the handling of signals and of exhausted memory, then calls `work`. Returns the exit status for main().
 int run_process(const std::function<ExitCode()>& work);
 
 }  // namespace mulligan

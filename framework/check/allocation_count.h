@@ -8,7 +8,7 @@ namespace mulligan {
 
 // The malloc of launch/plugin_check/count_allocations.cpp reads and writes it, in programs that are linked with it.
 struct AllocationCount {
-  bool linked = false;  // this program is one
+  bool linked = false;  // whether this program is linked with that malloc
   std::atomic<bool> counting{false};
   std::atomic<bool (*)()> counts{nullptr};  // whether to count an allocation now; null: count all
   std::atomic<std::int64_t> allocations{0};

@@ -153,8 +153,8 @@ void check_wrapper(const PluginHandle& plugin, const PluginConfig& config, const
                    CheckList& list);
 void check_backend(const PluginHandle& plugin, const PluginConfig& config, CheckList& list);
 
-// Allocations of all threads during `body`, a call of the plugin's function `where`, as a problem, or empty. Only those count for
-// which `counts` holds. Empty also if this program cannot count them.
+// Counts the allocations of all threads during `body`, which calls the plugin's function `where`, and returns them as a problem.
+// The result is empty if there are none, or if this program cannot count them. `counts` may leave allocations out.
 template <typename Body>
 std::string allocation_problem(const char* where, Body&& body, bool (*counts)() = nullptr) {
   AllocationCount& count = allocation_count();

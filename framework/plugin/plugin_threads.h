@@ -5,7 +5,7 @@
 
 namespace mulligan {
 
-// From now on plugin_parallel_for in this thread uses this number of threads (0, at first: one per core). The number is per
+// Sets the number of threads that plugin_parallel_for uses in this thread (initially 0: one per core). The number is per
 // thread, because the loop is a C function without an object.
 void set_plugin_threads(int threads);
 

@@ -1,4 +1,4 @@
-// LossBooks: the training losses of a run, booked step by step in the order in which the device has made them.
+// LossBooks records the training losses of a run, step by step, in the order in which the device computes them.
 #pragma once
 
 #include <cstdint>

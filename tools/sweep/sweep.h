@@ -144,8 +144,8 @@ std::string short_runs_text(std::int64_t steps, std::int64_t target);
 // Whether `folder` is a sweep's: it holds sweep.json.
 bool is_sweep_folder(const std::filesystem::path& folder);
 
-// Of each row and seed in "rows" of sweep.json the final score: with test-time training where there is one. Throws data_error
-// for a score without `metric`.
+// Returns the final score of each row and seed in "rows" of sweep.json. If there is a score with test-time training, that is the
+// final one. Throws data_error if a score has no `metric`.
 stats::Observations observations_of(const nlohmann::ordered_json& rows, const std::string& metric);
 
 struct SweepObservations {
